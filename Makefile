@@ -1,0 +1,38 @@
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+
+help:  ## Show what there is to make
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 20
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[aloha,dev]'
+	@touch $@
+
+setup: $(READY)  ## Make the virtual environment with everything the project needs
+
+demo: $(READY)  ## Collect, train a patch and evaluate it in closed loop on ALOHA insertion
+	$(BIN)/sup demo --out runs/demo --overwrite
+
+test: $(READY)  ## Run the tests
+	$(BIN)/pytest -n 2 -q
+
+check: $(READY)  ## Lint, check formatting and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+format: $(READY)  ## Format the code
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:  ## Remove the environments and caches
+	rm -rf $(VENV) .venv-lerobot .pytest_cache .ruff_cache .hypothesis
+
+-include make/*.mk
+
+.PHONY: help setup demo test check format clean

@@ -1,0 +1,1 @@
+"""Speedup Patch: make a learned robot policy faster, without retraining it."""

@@ -1,0 +1,66 @@
+"""Turns a chunk and a warp into the shorter chunk that the robot executes."""
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from speedup_patch.maths.poses import quaternion_to_rotation, rotation_to_quaternion
+from speedup_patch.maths.resampling import (
+    merge_delta,
+    merge_delta_rotation,
+    resample_absolute,
+    resample_absolute_rotation,
+    resample_held,
+    saturate,
+)
+from speedup_patch.robots import ActionGroup, Robot
+from speedup_patch.warp import Warp
+
+RotationMerge = Literal["exact", "sum"]
+"""How delta rotations merge: composed on SO(3), or added up as in the paper."""
+
+
+class Accelerated(NamedTuple):
+    """A shortened chunk, and per action dimension how much commanded motion the robot's limits cut off."""
+
+    actions: Float[np.ndarray, "*B l A"]
+    lost: Float[np.ndarray, "*B A"]
+
+
+def accelerate(
+    robot: Robot, chunks: Float[np.ndarray, "*B n A"], warp: Warp, rotations: RotationMerge = "exact"
+) -> Accelerated:
+    """The commands that run ``chunks`` along ``warp``: every group of dimensions by its own rule.
+
+    Merged motions are cut to the robot's limits. The identity warp gives back the chunk bit for bit.
+    """
+    lost = np.zeros((*chunks.shape[:-2], chunks.shape[-1]))
+    if len(warp) == warp.original:
+        return Accelerated(chunks, lost)
+    pieces: list[np.ndarray] = []
+    for group, part in zip(robot.actions, robot.action_slices, strict=True):
+        piece = _resample_group(group, chunks[..., part], warp.positions, rotations)
+        if group.mode == "delta":
+            piece, lost[..., part] = saturate(piece, robot.action_low[part], robot.action_high[part])
+        pieces.append(piece)
+    return Accelerated(np.concatenate(pieces, axis=-1), lost)
+
+
+def _resample_group(
+    group: ActionGroup, actions: Float[np.ndarray, "*B n D"], positions: Float[np.ndarray, " l"], merge: RotationMerge
+) -> Float[np.ndarray, "*B l D"]:
+    match group.mode:
+        case "gripper":
+            return resample_held(actions, positions)
+        case "absolute" if group.rotation:
+            quaternions = rotation_to_quaternion(actions, group.rotation)
+            return quaternion_to_rotation(resample_absolute_rotation(quaternions, positions), group.rotation)
+        case "absolute":
+            return resample_absolute(actions, positions)
+        case "delta" if group.rotation and merge == "exact":
+            turns = quaternion_to_rotation(rotation_to_quaternion(actions, group.rotation), "axis_angle")
+            merged = rotation_to_quaternion(merge_delta_rotation(turns, positions), "axis_angle")
+            return quaternion_to_rotation(merged, group.rotation)
+        case "delta":
+            return merge_delta(actions, positions)

@@ -1,0 +1,94 @@
+"""What a patch would do, judged offline on demonstrations by its own world model."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from speedup_patch.data import Demonstrations, Transitions
+from speedup_patch.errors import InputError
+from speedup_patch.patch import Patch
+from speedup_patch.relabel import relabel
+from speedup_patch.scheduler.choices import ChoiceFigures, judge_choices
+
+
+@dataclass(frozen=True)
+class RateFigures:
+    """One rate, run on every state."""
+
+    rate: float
+    violation_share: float
+    deviation_median: float
+    deviation_p95: float
+    speedup: float
+    """Original actions per executed action, the short last group included."""
+    chosen_share: float
+    """How often the scheduler takes this rate."""
+
+
+@dataclass(frozen=True)
+class PatchCheck:
+    """The scheduler on states as demonstrated and on states as reached at speed."""
+
+    states: int
+    episodes: int
+    held_out: bool
+    """True when the states come from episodes that training kept apart."""
+    rates: tuple[RateFigures, ...]
+    demonstrated: ChoiceFigures
+    accelerated: ChoiceFigures | None
+
+
+def check_patch(patch: Patch, demonstrations: Demonstrations, seed: int = 0) -> PatchCheck:
+    """Judges the patch on the episodes it was not trained on, or on all when the data is not its own."""
+    patch.robot.check_sizes(demonstrations.state_size, demonstrations.action_size, "the data set")
+    config = patch.provenance.get("config", {})
+    own_data = demonstrations.fingerprint() == patch.provenance.get("data", {}).get("fingerprint")
+    if own_data:
+        _, demonstrations = demonstrations.split(config["held_out"], np.random.default_rng(config["seed"]))
+    transitions = relabel(
+        patch.world_model,
+        demonstrations,
+        patch.rates.rates,
+        chunk_length=patch.chunk_length,
+        epsilon=patch.epsilon,
+        penalty=patch.provenance.get("penalty", 0.0),
+        rng=np.random.default_rng(seed),
+    )
+    if len(transitions.observations) == 0:
+        raise InputError("no episode is longer than one chunk")
+    choices = _choices(patch, transitions)
+    accelerated = transitions.accelerated
+
+    def figures(rows: np.ndarray) -> ChoiceFigures:
+        return judge_choices(transitions.rates, transitions.violations[rows], choices[rows])
+
+    return PatchCheck(
+        states=len(choices),
+        episodes=len(demonstrations),
+        held_out=own_data,
+        rates=tuple(_rate_figures(transitions, choices, r, patch.chunk_length) for r in range(len(transitions.rates))),
+        demonstrated=figures(~accelerated),
+        accelerated=figures(accelerated) if accelerated.any() else None,
+    )
+
+
+def _choices(patch: Patch, transitions: Transitions) -> np.ndarray:
+    """The index of the rate with the largest Q, from the chunks already shortened."""
+    values = [
+        patch.rates.q_of_shortened(transitions.observations, transitions.chunks[:, r, :length])
+        for r, length in enumerate(transitions.lengths)
+    ]
+    return np.stack(values, axis=1).argmax(axis=1)
+
+
+def _rate_figures(transitions: Transitions, choices: np.ndarray, index: int, chunk_length: int) -> RateFigures:
+    deviations: Float[np.ndarray, " N"] = transitions.deviations[:, index]
+    return RateFigures(
+        rate=float(transitions.rates[index]),
+        violation_share=float(transitions.violations[:, index].mean()),
+        deviation_median=float(np.median(deviations)),
+        deviation_p95=float(np.quantile(deviations, 0.95)),
+        speedup=chunk_length / float(transitions.lengths[index]),
+        chosen_share=float((choices == index).mean()),
+    )

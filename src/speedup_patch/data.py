@@ -1,0 +1,154 @@
+"""The values that flow through the package: frozen, numpy, one meaning per field.
+
+Time alignment, everywhere: ``states[t]`` is what the robot reports just before ``actions[t]`` is
+sent, and ``states[t + 1]`` is what it reports one control step later.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from speedup_patch.errors import InputError
+
+
+@dataclass(frozen=True)
+class Episode:
+    """One demonstration of T control steps: ``states[t]`` was seen before ``actions[t]`` was sent."""
+
+    states: Float[np.ndarray, "T S"]
+    actions: Float[np.ndarray, "T A"]
+    timestamps: Float[np.ndarray, " T"]
+    """Seconds since the start of the episode."""
+    task: str = ""
+    extras: Mapping[str, Float[np.ndarray, "T _"]] = field(default_factory=lambda: MappingProxyType({}))
+    """Further columns by their data set name, such as ``observation.environment_state``."""
+
+    def __post_init__(self) -> None:
+        lengths = {"states": len(self.states), "actions": len(self.actions), "timestamps": len(self.timestamps)}
+        lengths |= {name: len(column) for name, column in self.extras.items()}
+        if len(set(lengths.values())) != 1:
+            raise InputError(f"an episode's columns must have one row per control step, but lengths differ: {lengths}")
+        if len(self.states) == 0:
+            raise InputError("an episode has no rows; leave it out of the data set")
+        for name, column in {"state": self.states, "action": self.actions, **self.extras}.items():
+            refuse_non_finite(column, name)
+
+    def __len__(self) -> int:
+        return len(self.states)
+
+
+def refuse_non_finite(column: Float[np.ndarray, "T D"], name: str) -> None:
+    """Raises an error that names the first row and dimension holding NaN or infinity."""
+    bad = ~np.isfinite(column)
+    if bad.any():
+        row, dimension = np.argwhere(bad)[0]
+        raise InputError(
+            f"{name} holds {column[row, dimension]} at row {row}, dimension {dimension}; every value must be finite"
+        )
+
+
+@dataclass(frozen=True)
+class Demonstrations:
+    """Episodes of one robot at one control frequency."""
+
+    episodes: tuple[Episode, ...]
+    control_hz: float
+    robot_name: str = ""
+    """What the data set says its robot is; empty when it does not say."""
+
+    def __post_init__(self) -> None:
+        if not self.episodes:
+            raise InputError("the data set holds no episodes")
+        if not self.control_hz > 0:
+            raise InputError(f"control frequency must be positive, not {self.control_hz}")
+        shapes = {(episode.states.shape[1], episode.actions.shape[1]) for episode in self.episodes}
+        if len(shapes) != 1:
+            raise InputError(f"episodes differ in their (state, action) dimensions: {sorted(shapes)}")
+
+    def __len__(self) -> int:
+        return len(self.episodes)
+
+    def __iter__(self) -> Iterator[Episode]:
+        return iter(self.episodes)
+
+    @property
+    def state_size(self) -> int:
+        return self.episodes[0].states.shape[1]
+
+    @property
+    def action_size(self) -> int:
+        return self.episodes[0].actions.shape[1]
+
+    @property
+    def frames(self) -> int:
+        return sum(len(episode) for episode in self.episodes)
+
+    def fingerprint(self) -> str:
+        """A hash of every state and action, so that a patch can say which data it was made from."""
+        digest = hashlib.sha256()
+        for episode in self.episodes:
+            digest.update(np.ascontiguousarray(episode.states, dtype=np.float32).tobytes())
+            digest.update(np.ascontiguousarray(episode.actions, dtype=np.float32).tobytes())
+        return digest.hexdigest()
+
+    def split(self, fraction: float, rng: np.random.Generator) -> "tuple[Demonstrations, Demonstrations]":
+        """(training, held-out): whole episodes, at least one on each side, ``fraction`` of them held out."""
+        if len(self) < 2:
+            raise InputError("at least two episodes are needed to hold one out; this data set has one")
+        held_out = min(max(1, round(fraction * len(self))), len(self) - 1)
+        order = rng.permutation(len(self))
+        choose = lambda indices: Demonstrations(  # noqa: E731
+            tuple(self.episodes[i] for i in sorted(indices)), self.control_hz, self.robot_name
+        )
+        return choose(order[held_out:]), choose(order[:held_out])
+
+
+@dataclass(frozen=True)
+class Transitions:
+    """Counterfactual transitions (o, A^k, r', o'): N states, each at R rates.
+
+    ``chunks[:, r, lengths[r]:]`` is padding. ``deviations`` is the predicted deviation E;
+    a violation is ``deviations > epsilon``.
+    """
+
+    observations: Float[np.ndarray, "N O"]
+    chunks: Float[np.ndarray, "N R l A"]
+    lengths: Int[np.ndarray, " R"]
+    rates: Float[np.ndarray, " R"]
+    deviations: Float[np.ndarray, "N R"]
+    violations: Bool[np.ndarray, "N R"]
+    rewards: Float[np.ndarray, "N R"]
+    next_observations: Float[np.ndarray, "N R O"]
+    accelerated: Bool[np.ndarray, " N"]
+    """True where the state was reached, in the world model, by running the chunk before it faster."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """One call of the policy during an episode: at ``step``, a chunk of ``original`` actions became ``executed``."""
+
+    step: int
+    original: int
+    executed: int
+    reason: str | None = None
+    """Why the guard ran the chunk unchanged, if it did."""
+
+
+@dataclass(frozen=True)
+class EpisodeResult:
+    """How one closed-loop episode went; ``steps`` counts control steps until success or the limit."""
+
+    seed: int
+    success: bool
+    steps: int
+    decisions: tuple[Decision, ...]
+
+    @property
+    def rate_mean(self) -> float:
+        """Original actions per executed action, over the whole episode."""
+        executed = sum(decision.executed for decision in self.decisions)
+        return sum(decision.original for decision in self.decisions) / max(executed, 1)

@@ -1,0 +1,100 @@
+"""Scripted demonstrations with injected disturbance, as in DART: the clean action is recorded, a disturbed one sent."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache, partial
+from multiprocessing import get_context
+
+import numpy as np
+
+from speedup_patch.data import Demonstrations, Episode
+from speedup_patch.envs import INSTRUCTIONS, make_env, make_expert
+from speedup_patch.envs.expert import Expert
+from speedup_patch.envs.hand_motion import SmoothNoise
+from speedup_patch.errors import InputError
+from speedup_patch.interfaces import Env
+
+FIRST_SEED = 100_000
+"""Demonstrations start from environment seeds at or above this one; evaluation uses the seeds below it."""
+
+SEEDS_PER_COLLECTION = 100_000
+DISTURBANCE_MEMORY = 12.0
+"""Control steps over which the disturbance forgets where it was."""
+
+LINGER_STEPS = 12
+"""Control steps recorded after success, so that a policy learns to finish calmly."""
+
+
+def collect_episode(env: Env, expert: Expert, rng: np.random.Generator, seed: int) -> Episode | None:
+    """One successful demonstration from the start that ``seed`` names, or None where the expert fails."""
+    observation = env.reset(seed)
+    noise = SmoothNoise(env.robot.action_size, DISTURBANCE_MEMORY, rng)
+    strength = rng.uniform(0.3, 1.3)
+    states, actions, executed, scenes = [], [], [], []
+    end = env.max_steps
+    while len(states) < end:
+        action = expert.act(observation)
+        disturbed = action + strength * expert.tolerance() * noise.sample()
+        states.append(observation["state"])
+        actions.append(action)
+        executed.append(disturbed)
+        scenes.append(observation["environment_state"])
+        observation, solved = env.step(disturbed)
+        if solved and end == env.max_steps:
+            end = min(len(states) + LINGER_STEPS, env.max_steps)
+    if end == env.max_steps:
+        return None
+    return Episode(
+        states=np.array(states),
+        actions=np.array(actions),
+        timestamps=np.arange(end) / env.robot.control_hz,
+        task=INSTRUCTIONS[env.name],
+        extras={"observation.environment_state": np.array(scenes), "executed_action": np.array(executed)},
+    )
+
+
+def collect_demonstrations(
+    env_name: str, episodes: int, seed: int, processes: int, report: Callable[[int, int], None]
+) -> Demonstrations:
+    """``episodes`` successful demonstrations, the same ones for any number of processes.
+
+    ``report`` is told how many of how many are done.
+    """
+    if episodes < 1 or processes < 1 or seed < 0:
+        raise InputError(
+            f"collecting needs episodes >= 1, processes >= 1 and seed >= 0, not {episodes}, {processes} and {seed}"
+        )
+    robot = make_env(env_name).robot
+    first = FIRST_SEED + SEEDS_PER_COLLECTION * seed
+    seeds = range(first, first + min(3 * episodes + 10, SEEDS_PER_COLLECTION))
+    kept: list[Episode] = []
+    for episode in _attempts(env_name, seeds, processes):
+        if episode is not None:
+            kept.append(episode)
+            report(len(kept), episodes)
+        if len(kept) == episodes:
+            return Demonstrations(tuple(kept), robot.control_hz, robot.name)
+    raise RuntimeError(
+        f"{env_name}: the expert solved only {len(kept)} of {len(seeds)} episodes; {episodes} were asked"
+    )
+
+
+def _attempts(env_name: str, seeds: range, processes: int) -> Iterator[Episode | None]:
+    """What comes of every seed, in order."""
+    if processes == 1:
+        yield from (_attempt(env_name, seed) for seed in seeds)
+        return
+    block = 4 * processes
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        for start in range(0, len(seeds), block):
+            yield from pool.map(partial(_attempt, env_name), seeds[start : start + block])
+
+
+def _attempt(env_name: str, seed: int) -> Episode | None:
+    env, rng = _cached_env(env_name), np.random.default_rng(seed)
+    return collect_episode(env, make_expert(env, rng), rng, seed)
+
+
+@cache
+def _cached_env(env_name: str) -> Env:
+    return make_env(env_name)

@@ -1,0 +1,1 @@
+"""Closed-loop evaluation: every scheduler on the same seeds, paired with the unpatched policy."""

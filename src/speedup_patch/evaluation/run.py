@@ -1,0 +1,183 @@
+"""Runs schedulers over seeds in parallel processes; a run that was killed goes on where it stopped."""
+
+import json
+import multiprocessing
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from speedup_patch.artefacts import read_json, write_json
+from speedup_patch.data import Decision, EpisodeResult
+from speedup_patch.envs import make_env
+from speedup_patch.errors import InputError
+from speedup_patch.evaluation.compare import SchedulerSummary, summarise
+from speedup_patch.evaluation.rollout import run_episode
+from speedup_patch.evaluation.schedulers import schedule_policy
+from speedup_patch.interfaces import Env
+from speedup_patch.patch import ScheduledPolicy
+from speedup_patch.policies import load_policy
+from speedup_patch.training import Report, silent
+
+SEEDS_PER_TASK = 5
+
+
+@dataclass(frozen=True)
+class EvaluationConfig:
+    """What is run: every scheduler on every seed."""
+
+    env: str
+    policy: str
+    schedulers: tuple[str, ...]
+    episodes: int
+    first_seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.episodes < 1:
+            raise InputError(f"at least one episode is needed, not {self.episodes}")
+        if len(set(self.schedulers)) != len(self.schedulers):
+            raise InputError(f"a scheduler is named twice: {' '.join(self.schedulers)}")
+
+    @property
+    def seeds(self) -> range:
+        return range(self.first_seed, self.first_seed + self.episodes)
+
+
+@dataclass(frozen=True)
+class EvaluationResult:
+    """The table of a finished run."""
+
+    config: EvaluationConfig
+    schedulers: dict[str, SchedulerSummary]
+
+    def to_json(self) -> dict[str, object]:
+        """The document that ``sup eval --json`` prints."""
+        return {
+            "env": self.config.env,
+            "policy": self.config.policy,
+            "episodes": self.config.episodes,
+            "first_seed": self.config.first_seed,
+            "schedulers": {name: asdict(summary) for name, summary in self.schedulers.items()},
+        }
+
+
+def evaluate(config: EvaluationConfig, out: Path, *, processes: int, report: Report = silent) -> EvaluationResult:
+    """Runs what ``out`` does not hold yet, writes every episode as it ends, and returns the table."""
+    _load_once(config)
+    out.mkdir(parents=True, exist_ok=True)
+    _refuse_other_run(config, out)
+    episodes_file = out / "episodes.jsonl"
+    done = read_episodes(episodes_file)
+    missing = [
+        (spec, [seed for seed in config.seeds if seed not in {r.seed for r in done.get(spec, [])}])
+        for spec in config.schedulers
+    ]
+    tasks = [(spec, seeds[i : i + SEEDS_PER_TASK]) for spec, seeds in missing for i in range(0, len(seeds), SEEDS_PER_TASK)]
+    total = config.episodes * len(config.schedulers)
+    finished = total - sum(len(seeds) for _, seeds in tasks)
+    with episodes_file.open("a") as file:
+        for spec, results in _run_tasks(config, tasks, processes):
+            for result in results:
+                file.write(json.dumps({"scheduler": spec, **asdict(result)}) + "\n")
+            file.flush()
+            finished += len(results)
+            report("evaluation", finished, total, {})
+    everything = read_episodes(episodes_file)
+    chosen = {
+        spec: sorted((r for r in everything[spec] if r.seed in config.seeds), key=lambda r: r.seed)
+        for spec in config.schedulers
+    }
+    result = EvaluationResult(config, summarise(chosen, np.random.default_rng(0)))
+    write_json(out / "results.json", result.to_json())
+    return result
+
+
+def _load_once(config: EvaluationConfig) -> None:
+    """Finds a wrong environment, policy or scheduler before any process is started."""
+    _Worker(config.env, config.policy).load_all(config.schedulers)
+
+
+def _refuse_other_run(config: EvaluationConfig, out: Path) -> None:
+    """A run folder belongs to one environment and policy; more seeds and schedulers may be added to it."""
+    path = out / "run.json"
+    own = {"env": config.env, "policy": config.policy}
+    if path.exists() and (found := read_json(path)) != own:
+        raise InputError(f"{out} holds a run of {found}, not of {own}; choose another --out")
+    write_json(path, own)
+
+
+def read_episodes(path: Path) -> dict[str, list[EpisodeResult]]:
+    """Every whole line of an episodes file; a last line cut short by a kill is left out and run again."""
+    results: dict[str, list[EpisodeResult]] = {}
+    if not path.exists():
+        return results
+    lines = path.read_text().splitlines(keepends=True)
+    if lines and not lines[-1].endswith("\n"):
+        path.write_text("".join(lines[:-1]))
+        lines = lines[:-1]
+    for number, line in enumerate(lines, start=1):
+        try:
+            record = json.loads(line)
+            decisions = tuple(Decision(**decision) for decision in record.pop("decisions"))
+            spec = record.pop("scheduler")
+            results.setdefault(spec, []).append(EpisodeResult(**record, decisions=decisions))
+        except (json.JSONDecodeError, KeyError, TypeError) as error:
+            raise InputError(f"{path}, line {number} is damaged: {error}") from error
+    return results
+
+
+class _Worker:
+    """One process's environment and policies, made once and used for many episodes."""
+
+    def __init__(self, env: str, policy: str) -> None:
+        self.env: Env = make_env(env)
+        self.policy = load_policy(policy)
+        self.loaded: dict[str, ScheduledPolicy] = {}
+
+    def load_all(self, specs: Iterable[str]) -> None:
+        for spec in specs:
+            self.scheduled(spec)
+
+    def scheduled(self, spec: str) -> ScheduledPolicy:
+        if spec not in self.loaded:
+            self.loaded[spec] = schedule_policy(spec, self.policy, self.env.robot)
+        return self.loaded[spec]
+
+    def run(self, spec: str, seeds: Sequence[int]) -> list[EpisodeResult]:
+        return [run_episode(self.env, self.scheduled(spec), seed) for seed in seeds]
+
+
+_worker: _Worker | None = None
+
+
+def _start_worker(env: str, policy: str) -> None:
+    import torch
+
+    global _worker
+    torch.set_num_threads(1)
+    _worker = _Worker(env, policy)
+
+
+def _run_in_worker(spec: str, seeds: Sequence[int]) -> list[EpisodeResult]:
+    assert _worker is not None
+    return _worker.run(spec, seeds)
+
+
+def _run_tasks(
+    config: EvaluationConfig, tasks: Sequence[tuple[str, list[int]]], processes: int
+) -> Iterable[tuple[str, list[EpisodeResult]]]:
+    """Results in the order in which they finish; an error in any episode stops the run and is raised here."""
+    if not tasks:
+        return
+    context = multiprocessing.get_context("spawn")
+    arguments = (config.env, config.policy)
+    with ProcessPoolExecutor(min(processes, len(tasks)), context, _start_worker, arguments) as pool:
+        futures = {pool.submit(_run_in_worker, spec, seeds): spec for spec, seeds in tasks}
+        try:
+            for future in as_completed(futures):
+                yield futures[future], future.result()
+        finally:
+            for future in futures:
+                future.cancel()

@@ -1,0 +1,39 @@
+"""The constrained decision problem: faster is better, as long as nothing is violated."""
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+
+def penalised_reward(
+    rates: Float[np.ndarray, " R"], violations: Bool[np.ndarray, "*B R"], penalty: float
+) -> Float[np.ndarray, "*B R"]:
+    """r': the rate k where it is safe, minus Omega (``penalty``, not negative) where it violates."""
+    if not penalty >= 0:
+        raise ValueError(f"penalty Omega must not be negative, got {penalty}; the reward of a violation is -Omega")
+    return np.where(violations, -float(penalty), rates)
+
+
+def penalty_bound(gamma: float, max_rate: float) -> float:
+    """gamma * K / (1 - gamma): with a larger Omega the optimal scheduler violates in no state, provided that every
+    state offers a safe rate (proposition 2; otherwise one violation now can pay off by avoiding later ones)."""
+    if not 0 <= gamma < 1:
+        raise ValueError(f"discount gamma must lie in [0, 1), got {gamma}")
+    return float(gamma * max_rate / (1 - gamma))
+
+
+def satisfies_bound(penalty: float, gamma: float, max_rate: float) -> bool:
+    """Whether Omega is larger than the bound."""
+    return bool(penalty > penalty_bound(gamma, max_rate))
+
+
+def greedy_index(rates: Float[np.ndarray, " R"], violations: Bool[np.ndarray, "*B R"]) -> Int[np.ndarray, "*B"]:
+    """Which rate is the largest safe one, or the slowest where every rate violates; rates may come in any order."""
+    if len(rates) == 0:
+        raise ValueError("at least one rate is needed to choose from")
+    best = np.where(violations, -np.inf, rates).argmax(axis=-1)
+    return np.where(violations.all(axis=-1), rates.argmin(), best)
+
+
+def greedy_rate(rates: Float[np.ndarray, " R"], violations: Bool[np.ndarray, "*B R"]) -> Float[np.ndarray, "*B"]:
+    """The largest safe rate, or the slowest allowed one where every rate violates."""
+    return np.asarray(rates[greedy_index(rates, violations)])

@@ -1,0 +1,122 @@
+"""The paper in ten lines: demonstrations -> world model -> counterfactuals -> scheduler -> patch."""
+
+import platform
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from speedup_patch.baselines import demonstrated_speed
+from speedup_patch.data import Demonstrations
+from speedup_patch.errors import InputError
+from speedup_patch.guard import fit_guard
+from speedup_patch.maths.cmdp import satisfies_bound
+from speedup_patch.patch import Patch
+from speedup_patch.relabel import Rates, relabel
+from speedup_patch.robots import Robot
+from speedup_patch.scheduler.config import SchedulerConfig
+from speedup_patch.scheduler.training import train_scheduler
+from speedup_patch.training import Report, silent
+from speedup_patch.world_model.config import WorldModelConfig
+from speedup_patch.world_model.training import train_world_model
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """Everything that decides what patch comes out, apart from the demonstrations and the robot."""
+
+    chunk_length: int = 24
+    rates: Rates = field(default_factory=Rates)
+    epsilon: float = 0.02
+    """Largest deviation that still counts as the same motion (half metres + half angle in radians)."""
+    held_out: float = 0.1
+    """Share of episodes kept for validation."""
+    accelerated_starts: bool = True
+    """Also relabel states as they would be reached at speed (see relabel.py)."""
+    stride: int = 1
+    """Every how many control steps a state is relabelled."""
+    seed: int = 0
+    world_model: WorldModelConfig = field(default_factory=WorldModelConfig)
+    scheduler: SchedulerConfig = field(default_factory=SchedulerConfig)
+
+    def __post_init__(self) -> None:
+        if self.chunk_length < 2:
+            raise InputError(f"a chunk needs at least two actions, not {self.chunk_length}")
+        if not self.epsilon > 0:
+            raise InputError(f"epsilon must be positive, not {self.epsilon}")
+        if not 0 < self.held_out < 1:
+            raise InputError(f"the held-out share must lie between 0 and 1, not {self.held_out}")
+        self.rates.warps(self.chunk_length)
+
+    @property
+    def penalty(self) -> float:
+        """Omega."""
+        return self.scheduler.resolved_penalty(self.rates.values[-1])
+
+    @property
+    def penalty_is_safe(self) -> bool:
+        """Whether Omega meets the bound under which the optimal scheduler never violates."""
+        return satisfies_bound(self.penalty, self.scheduler.gamma, self.rates.values[-1])
+
+
+def train_patch(
+    demonstrations: Demonstrations,
+    robot: Robot,
+    config: TrainingConfig,
+    *,
+    device: torch.device,
+    workspace: Path | None = None,
+    resume: bool = False,
+    report: Report = silent,
+) -> Patch:
+    """A patch from demonstrations alone; checkpoints go to ``workspace``, from which a killed run resumes."""
+    robot.check_sizes(demonstrations.state_size, demonstrations.action_size, "the data set")
+    rng = np.random.default_rng(config.seed)
+    training, held_out = demonstrations.split(config.held_out, rng)
+    checkpoint = (lambda stage: workspace / f"{stage}.safetensors") if workspace else (lambda stage: None)
+    run = {"device": device, "resume": resume, "report": report}
+    world_model, model_figures = train_world_model(
+        training, held_out, robot, config.world_model, checkpoint=checkpoint("world_model"), **run
+    )
+    label = partial(
+        relabel,
+        world_model,
+        rates=config.rates,
+        chunk_length=config.chunk_length,
+        epsilon=config.epsilon,
+        penalty=config.penalty,
+        accelerated_starts=config.accelerated_starts,
+        stride=config.stride,
+        rng=rng,
+    )
+    scheduler, choice_figures = train_scheduler(
+        label(training), label(held_out), robot, config.rates, config.scheduler, checkpoint=checkpoint("scheduler"), **run
+    )
+    return Patch(
+        robot=robot,
+        chunk_length=config.chunk_length,
+        epsilon=config.epsilon,
+        speed_limit=demonstrated_speed(robot, training),
+        world_model=world_model,
+        rates=scheduler,
+        guard=fit_guard(robot, training, held_out),
+        provenance={
+            "config": asdict(config),
+            "penalty": config.penalty,
+            "penalty_meets_bound": config.penalty_is_safe,
+            "data": {
+                "fingerprint": demonstrations.fingerprint(),
+                "episodes": len(demonstrations),
+                "frames": demonstrations.frames,
+            },
+            "versions": {
+                "speedup_patch": version("speedup-patch"),
+                "torch": torch.__version__,
+                "python": platform.python_version(),
+            },
+            "held_out": {"world_model": model_figures, "scheduler": choice_figures},
+        },
+    )

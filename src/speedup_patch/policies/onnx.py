@@ -1,0 +1,58 @@
+"""Any chunk policy exported to ONNX, run on one thread by onnxruntime.
+
+The file's inputs are named like the observation's keys (``state``, ``environment_state``, ...), float32 with a leading
+batch dimension, un-normalised. Its first output is the chunk, (batch, n, A), un-normalised.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import onnxruntime as ort
+from jaxtyping import Float
+from onnxruntime.capi import onnxruntime_pybind11_state as failures
+
+from speedup_patch.errors import InputError
+from speedup_patch.interfaces import Observation
+
+UNREADABLE = (
+    failures.Fail,
+    failures.InvalidArgument,
+    failures.InvalidGraph,
+    failures.InvalidProtobuf,
+    failures.NotImplemented,
+    failures.RuntimeException,
+)
+"""What onnxruntime raises for a file that is not a model; they share no base class of their own."""
+
+
+class OnnxPolicy:
+    """A ChunkPolicy from one ONNX file."""
+
+    def __init__(self, path: Path) -> None:
+        if not path.is_file():
+            raise InputError(f"policy file {path} does not exist")
+        options = ort.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        try:
+            self._session = ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        except UNREADABLE as error:
+            raise InputError(f"{path} is not a model that onnxruntime can run: {error}") from error
+        self.path = path
+        self.metadata: dict[str, str] = dict(self._session.get_modelmeta().custom_metadata_map)
+        self._inputs = {node.name: node.shape for node in self._session.get_inputs()}
+        self._output: str = self._session.get_outputs()[0].name
+
+    def infer(self, observation: Observation) -> Float[np.ndarray, "n A"]:
+        """The chunk, float64."""
+        feeds: dict[str, np.ndarray] = {}
+        for name, shape in self._inputs.items():
+            if name not in observation:
+                raise InputError(f"policy {self.path} asks for {name!r}; the observation has {sorted(observation)}")
+            value = np.asarray(observation[name], dtype=np.float32)
+            if value.shape != tuple(shape[1:]):
+                raise InputError(f"policy {self.path} takes {name!r} of shape {tuple(shape[1:])}, not {value.shape}")
+            feeds[name] = value[None]
+        return np.asarray(self._session.run([self._output], feeds)[0][0], dtype=np.float64)
+
+    def reset(self) -> None:
+        pass

@@ -1,0 +1,1 @@
+"""The learned scheduler: implicit Q-learning over counterfactual transitions, one rate per chunk."""

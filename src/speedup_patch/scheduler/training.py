@@ -1,0 +1,167 @@
+"""Trains Q and V on counterfactual transitions."""
+
+import copy
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from speedup_patch.data import Transitions
+from speedup_patch.maths.normalize import Normalizer
+from speedup_patch.relabel import Rates
+from speedup_patch.robots import Robot
+from speedup_patch.scheduler.choices import judge_choices, penalised_regret
+from speedup_patch.scheduler.config import SchedulerConfig
+from speedup_patch.scheduler.iql import bellman_target, move_target, q_loss, value_loss
+from speedup_patch.scheduler.model import CriticInputs, LearnedRates
+from speedup_patch.scheduler.network import TwinCritic, Value
+from speedup_patch.training import Report, adam_tensors, load_adam_tensors, silent, train
+
+
+class ResidentTransitions:
+    """Transitions as normalised tensors on the training device; sample i is state i // R at rate i % R."""
+
+    def __init__(self, transitions: Transitions, inputs: CriticInputs, device: torch.device) -> None:
+        def put(array: np.ndarray) -> Tensor:
+            return torch.from_numpy(np.ascontiguousarray(array)).to(device)
+
+        states, rates, size = transitions.next_observations.shape
+        self.states = states
+        self.rate_count = rates
+        self.samples = states * rates
+        self.observations = put(inputs.encode_observations(transitions.observations))
+        self.chunks = put(inputs.encode_chunks(transitions.observations, transitions.chunks))
+        self.lengths = put(transitions.lengths)
+        self.rewards = put(transitions.rewards.astype(np.float32))
+        flat = inputs.encode_observations(transitions.next_observations.reshape(-1, size))
+        self.next_observations = put(flat.reshape(states, rates, size))
+
+
+class IqlLearner:
+    """One IQL update at a time, in the paper's order: V, then Q, then the target."""
+
+    def __init__(
+        self,
+        training: Transitions,
+        held_out: Transitions,
+        inputs: CriticInputs,
+        config: SchedulerConfig,
+        device: torch.device,
+    ) -> None:
+        self.config = config
+        self.inputs = inputs
+        self.held_out = held_out
+        self.data = ResidentTransitions(training, inputs, device)
+        self.evaluation = ResidentTransitions(held_out, inputs, device)
+        generator_state = torch.get_rng_state()
+        torch.manual_seed(config.loop.seed)
+        sizes = (training.observations.shape[1], training.chunks.shape[-1], config.hidden, config.layers)
+        self.critic = TwinCritic(*sizes).to(device)
+        self.value = Value(sizes[0], config.hidden).to(device)
+        torch.set_rng_state(generator_state)
+        self.target = copy.deepcopy(self.critic).requires_grad_(False)
+        self.critic_optimizer = torch.optim.Adam(self.critic.parameters(), lr=config.loop.learning_rate)
+        self.value_optimizer = torch.optim.Adam(self.value.parameters(), lr=config.loop.learning_rate)
+
+    def update(self, batch: Int[Tensor, " B"]) -> dict[str, Tensor]:
+        """One gradient step of V and of Q on these samples."""
+        state, rate = batch // self.data.rate_count, batch % self.data.rate_count
+        observation, chunk, length = self.data.observations[state], self.data.chunks[state, rate], self.data.lengths[rate]
+        with torch.no_grad():
+            target_q = self.target.smaller(observation, chunk, length)
+        v_loss = value_loss(self.value(observation), target_q, self.config.expectile)
+        _step(self.value_optimizer, v_loss)
+        with torch.no_grad():
+            next_v = self.value(self.data.next_observations[state, rate])
+            target = bellman_target(self.data.rewards[state, rate], next_v, self.config.gamma)
+        critic_loss = q_loss(*self.critic(observation, chunk, length), target)
+        _step(self.critic_optimizer, critic_loss)
+        move_target(self.target, self.critic, self.config.target_rate)
+        return {"v_loss": v_loss.detach(), "q_loss": critic_loss.detach()}
+
+    def evaluate(self) -> dict[str, float]:
+        """How the choices fare on held-out states; the loss is the penalised reward they leave behind."""
+        choices = self.q_values(self.evaluation).argmax(dim=1).cpu().numpy()
+        figures = judge_choices(self.held_out.rates, self.held_out.violations, choices)
+        return {
+            "loss": penalised_regret(self.held_out.rewards, choices),
+            "agreement": figures.agreement,
+            "violating": figures.violating,
+            "rate_mean": figures.rate_mean,
+        }
+
+    def q_values(self, data: ResidentTransitions) -> Float[Tensor, "N R"]:
+        """Q of every state and rate by the target network, whose slow average is steadier than the critic itself."""
+        with torch.inference_mode():
+            return torch.stack(
+                [
+                    self.target.smaller(data.observations, data.chunks[:, rate], data.lengths[rate].expand(data.states))
+                    for rate in range(data.rate_count)
+                ],
+                dim=1,
+            )
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Everything that training changes."""
+        modules = {"critic": self.critic, "value": self.value, "target": self.target}
+        weights = {f"{name}.{key}": value for name, module in modules.items() for key, value in module.state_dict().items()}
+        return (
+            weights
+            | adam_tensors(self.critic_optimizer, "critic_optimizer")
+            | adam_tensors(self.value_optimizer, "value_optimizer")
+        )
+
+    def load_tensors(self, tensors: Mapping[str, Tensor]) -> None:
+        """Continues from what ``tensors`` returned."""
+        for name, module in {"critic": self.critic, "value": self.value, "target": self.target}.items():
+            prefix = f"{name}."
+            module.load_state_dict({k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)})
+        load_adam_tensors(self.critic_optimizer, tensors, "critic_optimizer")
+        load_adam_tensors(self.value_optimizer, tensors, "value_optimizer")
+
+
+def _step(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
+    optimizer.zero_grad(set_to_none=True)
+    loss.backward()
+    optimizer.step()
+
+
+def fit_inputs(robot: Robot, transitions: Transitions, relative_actions: bool) -> CriticInputs:
+    """Normalisation read from the training transitions, padding left out."""
+    identity = Normalizer(np.zeros(1), np.ones(1))
+    raw = CriticInputs(robot, identity, identity, relative_actions)
+    commands = raw.encode_chunks(transitions.observations, transitions.chunks)
+    rows = np.concatenate([commands[:, r, :length].reshape(-1, commands.shape[-1]) for r, length in enumerate(transitions.lengths)])
+    return CriticInputs(robot, Normalizer.fit(transitions.observations), Normalizer.fit(rows), relative_actions)
+
+
+def train_scheduler(
+    training: Transitions,
+    held_out: Transitions,
+    robot: Robot,
+    rates: Rates,
+    config: SchedulerConfig,
+    *,
+    device: torch.device,
+    checkpoint: Path | None = None,
+    resume: bool = False,
+    report: Report = silent,
+) -> tuple[LearnedRates, dict[str, float]]:
+    """The scheduler, and how it does on held-out states."""
+    inputs = fit_inputs(robot, training, config.relative_actions)
+    learner = IqlLearner(training, held_out, inputs, config, device)
+    train(
+        learner,
+        learner.data.samples,
+        config.loop,
+        stage="scheduler",
+        device=device,
+        checkpoint=checkpoint,
+        resume=resume,
+        report=report,
+    )
+    figures = learner.evaluate()
+    return LearnedRates(learner.target.to("cpu"), inputs, rates), figures

@@ -1,0 +1,75 @@
+"""Figures as tables for the terminal and for Markdown."""
+
+from collections.abc import Sequence
+
+from rich.table import Table
+
+from speedup_patch.check import PatchCheck
+from speedup_patch.evaluation.compare import SchedulerSummary
+from speedup_patch.evaluation.run import EvaluationResult
+
+EVALUATION_COLUMNS = ("scheduler", "success", "95% interval", "steps", "speedup", "95% interval", "mean rate")
+
+
+def evaluation_rows(result: EvaluationResult) -> list[tuple[str, ...]]:
+    """One row of text per scheduler, under EVALUATION_COLUMNS."""
+    return [(name, *_evaluation_cells(summary)) for name, summary in result.schedulers.items()]
+
+
+def _evaluation_cells(summary: SchedulerSummary) -> tuple[str, ...]:
+    low, high = summary.success_interval
+    speed = summary.speedup_interval
+    return (
+        f"{summary.successes}/{summary.episodes}",
+        f"{low:.2f} .. {high:.2f}",
+        f"{summary.steps_mean:.0f}" if summary.steps_mean is not None else "-",
+        f"{summary.speedup:.2f}x" if summary.speedup is not None else "-",
+        f"{speed[0]:.2f} .. {speed[1]:.2f}" if speed else "-",
+        f"{summary.rate_mean:.2f}",
+    )
+
+
+def check_table(check: PatchCheck) -> Table:
+    """What each rate would do."""
+    rows = [
+        (
+            f"{figures.rate:g}",
+            f"{figures.violation_share:.1%}",
+            f"{figures.deviation_median:.4f}",
+            f"{figures.deviation_p95:.4f}",
+            f"{figures.speedup:.2f}x",
+            f"{figures.chosen_share:.1%}",
+        )
+        for figures in check.rates
+    ]
+    return text_table(("rate", "violations", "deviation p50", "p95", "speedup", "chosen"), rows)
+
+
+def text_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str | None = None) -> Table:
+    """A table for the terminal; the first column reads left, the others right."""
+    table = Table(title=title)
+    for index, column in enumerate(columns):
+        table.add_column(column, justify="left" if index == 0 else "right")
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def markdown_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """The same table in Markdown."""
+    lines = [columns, ["---", *["---:"] * (len(columns) - 1)], *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+
+def check_lines(check: PatchCheck) -> list[str]:
+    """How the scheduler chooses, in words."""
+    kind = "held-out" if check.held_out else "all"
+    lines = [f"{check.states} states from {check.episodes} {kind} episodes"]
+    for where, figures in (("as demonstrated", check.demonstrated), ("reached at speed", check.accelerated)):
+        if figures is not None:
+            lines.append(
+                f"{where}: mean rate {figures.rate_mean:.2f} (greedy {figures.greedy_rate_mean:.2f}), "
+                f"predicted speedup {figures.speedup:.2f}x, agrees with greedy {figures.agreement:.1%}, "
+                f"violating choices {figures.violating:.2%}"
+            )
+    return lines

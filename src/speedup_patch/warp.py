@@ -1,0 +1,52 @@
+"""A warp: the positions in a chunk at which commands are taken."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Float
+
+from speedup_patch.errors import InputError
+
+Tail = Literal["keep", "drop"]
+"""What happens to the n mod k actions left over: kept as a short last group, or dropped as in the paper."""
+
+
+@dataclass(frozen=True, eq=False)
+class Warp:
+    """Positions 0 < s_1 < s_2 < ... <= n: the j-th executed command stands for the original motion up to s_j.
+
+    Position i means "after the i-th original action", so position n is the end of the chunk.
+    """
+
+    positions: Float[np.ndarray, " l"]
+    original: int
+    """n, the number of actions in the chunk this warp is for."""
+
+    def __post_init__(self) -> None:
+        steps = np.diff(self.positions, prepend=0.0)
+        if len(self.positions) == 0 or (steps <= 0).any() or self.positions[-1] > self.original + 1e-9:
+            raise InputError(
+                f"a warp over {self.original} actions needs increasing positions in (0, {self.original}], "
+                f"got {self.positions}"
+            )
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    @cached_property
+    def rate(self) -> float:
+        """Original actions per executed action."""
+        return float(self.positions[-1]) / len(self.positions)
+
+
+def uniform_warp(original: int, rate: float, tail: Tail = "keep") -> Warp:
+    """One rate for the whole chunk: s_j = j * rate, and with ``tail="keep"`` a last group that reaches the end."""
+    if not 1.0 <= rate <= original:
+        raise InputError(f"a rate must lie between 1 and the chunk length {original}, not {rate}")
+    whole = int(np.floor(original / rate + 1e-9))
+    positions = np.minimum(np.arange(1, whole + 1) * rate, original)
+    if tail == "keep" and original - positions[-1] > 1e-9:
+        positions = np.append(positions, float(original))
+    return Warp(positions.astype(np.float64), original)

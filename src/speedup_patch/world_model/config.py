@@ -1,0 +1,49 @@
+"""How a world model is built and trained."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from speedup_patch.errors import InputError
+from speedup_patch.training import LoopConfig
+
+Kind = Literal["gru", "mlp", "servo"]
+
+KINDS: tuple[Kind, ...] = ("gru", "mlp", "servo")
+
+DEFAULT_LOOPS: dict[Kind, LoopConfig] = {
+    "gru": LoopConfig(steps=4000, batch_size=256, learning_rate=2e-3, evaluate_every=250, patience=0, seed=0),
+    "mlp": LoopConfig(steps=4000, batch_size=1024, learning_rate=1e-3, evaluate_every=250, patience=0, seed=0),
+    "servo": LoopConfig(steps=400, batch_size=128, learning_rate=5e-2, evaluate_every=50, patience=0, seed=0),
+}
+
+
+@dataclass(frozen=True)
+class WorldModelConfig:
+    """Which dynamics to fit, how large, and how long."""
+
+    kind: Literal["auto", "gru", "mlp", "servo"] = "auto"
+    """``auto`` takes the servo where the robot allows it, else the paper's GRU."""
+    hidden: int = 128
+    layers: int = 1
+    """Hidden units and layers of the networks; the paper's size is 256 and 3."""
+    horizon: int = 24
+    """L_max, the longest stretch (control steps) that training looks ahead."""
+    velocity: bool = True
+    """Whether the networks see the last change of x besides x."""
+    residual: bool = True
+    """Whether the networks predict the change since the start of the stretch instead of x itself."""
+    relative_actions: bool = True
+    """Whether commands that are targets enter as their distance from where the robot is."""
+    loop: LoopConfig | None = None
+    """None takes what suits the kind (``DEFAULT_LOOPS``)."""
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("auto", *KINDS):
+            raise InputError(f"unknown world model {self.kind!r}; choose one of auto, {', '.join(KINDS)}")
+        for name in ("hidden", "layers", "horizon"):
+            if getattr(self, name) < 1:
+                raise InputError(f"world model: {name} must be at least 1, not {getattr(self, name)}")
+
+    def resolved_loop(self, kind: Kind) -> LoopConfig:
+        """The training loop to run for this kind."""
+        return self.loop or DEFAULT_LOOPS[kind]

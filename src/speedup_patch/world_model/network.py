@@ -1,0 +1,176 @@
+"""The two learned dynamics: any-step (a GRU driven by actions alone) and one-step (an MLP fed its own predictions).
+
+Both take un-normalised observations and actions and return un-normalised features x; the normalisation, read from the
+training data, travels with the weights.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from speedup_patch.maths.normalize import Normalizer
+from speedup_patch.observations import command_matrix, feature_size
+from speedup_patch.robots import Robot
+from speedup_patch.world_model.windows import Window
+
+
+@dataclass(frozen=True)
+class NetworkShape:
+    """What must be known to build a network before its weights are loaded."""
+
+    hidden: int
+    layers: int
+    velocity: bool
+    residual: bool
+    relative_actions: bool
+
+
+class Scaling(nn.Module):
+    """The normalisation to zero mean and unit deviation of one quantity of D numbers."""
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(size))
+        self.register_buffer("std", torch.ones(size))
+
+    def fit(self, rows: Float[Tensor, "N D"]) -> None:
+        """Reads mean and deviation from data."""
+        normalizer = Normalizer.fit(rows.cpu().numpy().astype(np.float64))
+        self.mean.copy_(torch.from_numpy(normalizer.mean))
+        self.std.copy_(torch.from_numpy(normalizer.std))
+
+    def forward(self, values: Float[Tensor, "*B D"]) -> Float[Tensor, "*B D"]:
+        return (values - self.mean) / self.std
+
+    def invert(self, values: Float[Tensor, "*B D"]) -> Float[Tensor, "*B D"]:
+        """Back to the original units."""
+        return values * self.std + self.mean
+
+
+class NetworkDynamics(nn.Module, ABC):
+    """What the two networks share: how observations and commands enter, and how predictions leave."""
+
+    origin: Tensor
+
+    def __init__(self, robot: Robot, shape: NetworkShape) -> None:
+        super().__init__()
+        self.shape = shape
+        self.x_size = feature_size(robot)
+        self.register_buffer("origin", torch.from_numpy(command_matrix(robot)).float(), persistent=False)
+        self.observation_scaling = Scaling(2 * self.x_size)
+        self.command_scaling = Scaling(robot.action_size)
+        self.target_scaling = Scaling(self.x_size)
+
+    @property
+    def input_size(self) -> int:
+        """How many numbers of o the network sees."""
+        return 2 * self.x_size if self.shape.velocity else self.x_size
+
+    @abstractmethod
+    def forward(self, observations: Float[Tensor, "B O"], actions: Float[Tensor, "B L A"]) -> Float[Tensor, "B L X"]:
+        """Features x after each action."""
+
+    @abstractmethod
+    def loss(self, window: Window) -> Float[Tensor, ""]:
+        """Mean squared error of the valid steps in units of the training data's spread."""
+
+    def fit_scaling(self, window: Window) -> None:
+        """Reads the normalisation from training windows."""
+        valid = window.valid
+        self.observation_scaling.fit(window.observations)
+        self.command_scaling.fit(self._relative(window.observations, window.actions)[valid])
+        self.target_scaling.fit(self._change(window.observations, window.targets)[valid])
+
+    def _inputs(self, observations: Float[Tensor, "B O"]) -> Float[Tensor, "B I"]:
+        return self.observation_scaling(observations)[..., : self.input_size]
+
+    def _relative(
+        self, observations: Float[Tensor, "B O"], actions: Float[Tensor, "B L A"]
+    ) -> Float[Tensor, "B L A"]:
+        """Commands that are targets, as distances from where the robot starts."""
+        if not self.shape.relative_actions:
+            return actions
+        return actions - (observations[:, : self.x_size] @ self.origin)[:, None]
+
+    def _change(self, observations: Float[Tensor, "B O"], x: Float[Tensor, "B L X"]) -> Float[Tensor, "B L X"]:
+        return x - observations[:, None, : self.x_size] if self.shape.residual else x
+
+    def _restore(self, observations: Float[Tensor, "B O"], outputs: Float[Tensor, "B L X"]) -> Float[Tensor, "B L X"]:
+        """x from normalised outputs."""
+        change = self.target_scaling.invert(outputs)
+        return change + observations[:, None, : self.x_size] if self.shape.residual else change
+
+    def _error(
+        self, outputs: Float[Tensor, "B L X"], observations: Float[Tensor, "B O"], window: Window
+    ) -> Float[Tensor, ""]:
+        wanted = self.target_scaling(self._change(observations, window.targets))
+        squared = ((outputs - wanted) ** 2).mean(dim=-1)
+        return (squared * window.valid).sum() / window.valid.sum()
+
+
+class AnyStepDynamics(NetworkDynamics):
+    """The paper's model: o_t starts the hidden state of a GRU, which then sees commands only, never a prediction."""
+
+    def __init__(self, robot: Robot, shape: NetworkShape) -> None:
+        super().__init__(robot, shape)
+        self.encoder = nn.Sequential(
+            nn.Linear(self.input_size, shape.hidden), nn.SiLU(), nn.Linear(shape.hidden, shape.layers * shape.hidden)
+        )
+        self.recurrent = nn.GRU(robot.action_size, shape.hidden, shape.layers, batch_first=True)
+        self.decoder = nn.Sequential(
+            nn.Linear(shape.hidden, shape.hidden), nn.SiLU(), nn.Linear(shape.hidden, self.x_size)
+        )
+
+    def _outputs(self, observations: Float[Tensor, "B O"], actions: Float[Tensor, "B L A"]) -> Float[Tensor, "B L X"]:
+        commands = self.command_scaling(self._relative(observations, actions))
+        hidden = self.encoder(self._inputs(observations)).unflatten(-1, (self.shape.layers, self.shape.hidden))
+        states, _ = self.recurrent(commands, hidden.transpose(0, 1).contiguous())
+        return self.decoder(states)
+
+    def forward(self, observations: Float[Tensor, "B O"], actions: Float[Tensor, "B L A"]) -> Float[Tensor, "B L X"]:
+        return self._restore(observations, self._outputs(observations, actions))
+
+    def loss(self, window: Window) -> Float[Tensor, ""]:
+        # One window of the full horizon holds every shorter one: the GRU is causal, so its i-th output is exactly
+        # what it would give for a window of length i.
+        return self._error(self._outputs(window.observations, window.actions), window.observations, window)
+
+
+class OneStepDynamics(NetworkDynamics):
+    """The paper's ablation: an MLP that predicts one step and is rolled out on its own predictions."""
+
+    def __init__(self, robot: Robot, shape: NetworkShape) -> None:
+        super().__init__(robot, shape)
+        sizes = [self.input_size + robot.action_size] + [shape.hidden] * (shape.layers + 1)
+        layers: list[nn.Module] = []
+        for before, after in zip(sizes[:-1], sizes[1:], strict=True):
+            layers += [nn.Linear(before, after), nn.SiLU()]
+        self.step = nn.Sequential(*layers, nn.Linear(shape.hidden, self.x_size))
+
+    def _outputs(self, observations: Float[Tensor, "B O"], actions: Float[Tensor, "B 1 A"]) -> Float[Tensor, "B 1 X"]:
+        commands = self.command_scaling(self._relative(observations, actions))
+        return self.step(torch.cat([self._inputs(observations)[:, None], commands], dim=-1))
+
+    def forward(self, observations: Float[Tensor, "B O"], actions: Float[Tensor, "B L A"]) -> Float[Tensor, "B L X"]:
+        predictions: list[Tensor] = []
+        for step in range(actions.shape[1]):
+            x = self._restore(observations, self._outputs(observations, actions[:, step : step + 1]))[:, 0]
+            observations = torch.cat([x, x - observations[:, : self.x_size]], dim=-1)
+            predictions.append(x)
+        return torch.stack(predictions, dim=1)
+
+    def loss(self, window: Window) -> Float[Tensor, ""]:
+        first = Window(window.observations, window.actions[:, :1], window.targets[:, :1], window.valid[:, :1])
+        return self._error(self._outputs(first.observations, first.actions), first.observations, first)
+
+    def fit_scaling(self, window: Window) -> None:
+        super().fit_scaling(
+            Window(window.observations, window.actions[:, :1], window.targets[:, :1], window.valid[:, :1])
+        )

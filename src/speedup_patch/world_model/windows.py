@@ -1,0 +1,59 @@
+"""Training windows that share one copy of the demonstrations on the training device."""
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from speedup_patch.data import Demonstrations
+from speedup_patch.errors import InputError
+from speedup_patch.observations import feature_size, observe_episode
+from speedup_patch.robots import Robot
+
+
+class Window(NamedTuple):
+    """B stretches of demonstration: where each starts, what was commanded, and where the robot went."""
+
+    observations: Float[Tensor, "B O"]
+    actions: Float[Tensor, "B L A"]
+    targets: Float[Tensor, "B L X"]
+    """Features x after each action."""
+    valid: Bool[Tensor, "B L"]
+    """False past the end of the episode."""
+
+
+class Windows:
+    """Every moment of the demonstrations that has at least one step after it, with up to ``horizon`` steps each.
+
+    The data lie on the device once, as concatenated rows; a window is gathered by index when it is asked for.
+    """
+
+    def __init__(self, robot: Robot, demonstrations: Demonstrations, horizon: int, device: torch.device) -> None:
+        robot.check_sizes(demonstrations.state_size, demonstrations.action_size, "the data set")
+        lengths = np.array([len(episode) for episode in demonstrations])
+        if lengths.max() < 2:
+            raise InputError("a world model needs episodes of at least two control steps; every episode here has one")
+        rows = np.concatenate([observe_episode(robot, episode) for episode in demonstrations])
+        actions = np.concatenate([episode.actions for episode in demonstrations])
+        last = np.repeat(np.cumsum(lengths) - 1, lengths)
+        starts = np.flatnonzero(np.arange(len(last)) < last)
+        self.feature_size = feature_size(robot)
+        self.observations = torch.from_numpy(rows.astype(np.float32)).to(device)
+        self.actions = torch.from_numpy(actions.astype(np.float32)).to(device)
+        self.starts = torch.from_numpy(starts).to(device)
+        self.last = torch.from_numpy(last).to(device)
+        self.ahead = torch.arange(horizon, device=device)
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def gather(self, indices: Int[Tensor, " B"], length: int | None = None) -> Window:
+        """The windows of these indices, their first ``length`` steps (all of the horizon by default)."""
+        starts = self.starts[indices]
+        rows = starts[:, None] + self.ahead[:length]
+        last = self.last[starts][:, None]
+        inside = torch.minimum(rows, last - 1)
+        targets = self.observations[inside + 1, : self.feature_size]
+        return Window(self.observations[starts], self.actions[inside], targets, rows < last)

@@ -1,0 +1,108 @@
+import numpy as np
+import pytest
+import torch
+
+from speedup_patch.errors import InputError
+from speedup_patch.relabel import Rates, relabel
+from speedup_patch.robots import ALOHA
+from speedup_patch.scheduler.choices import judge_choices, penalised_regret
+from speedup_patch.scheduler.config import SchedulerConfig
+from speedup_patch.scheduler.iql import expectile_loss, value_loss
+from speedup_patch.scheduler.model import load_scheduler
+from speedup_patch.scheduler.training import train_scheduler
+from speedup_patch.training import LoopConfig
+from stand_ins import LaggingWorldModel, smooth_demonstrations
+
+RATES = Rates((1.0, 2.0, 3.0))
+CPU = torch.device("cpu")
+
+
+def transitions(seed):
+    return relabel(
+        LaggingWorldModel(),
+        smooth_demonstrations(episodes=8, seed=seed),
+        RATES,
+        chunk_length=12,
+        epsilon=0.03,
+        penalty=6.0,
+        rng=np.random.default_rng(0),
+    )
+
+
+def config(steps):
+    loop = LoopConfig(steps=steps, batch_size=128, learning_rate=2e-3, evaluate_every=100, patience=0, seed=0)
+    return SchedulerConfig(hidden=32, gamma=0.5, penalty=6.0, target_rate=0.02, loop=loop)
+
+
+@pytest.fixture(scope="module")
+def trained():
+    return train_scheduler(transitions(0), transitions(1), ALOHA, RATES, config(600), device=CPU)
+
+
+def test_expectile_of_a_constant_difference():
+    difference = torch.tensor([2.0, -2.0])
+    assert expectile_loss(difference, 0.95).item() == pytest.approx((0.95 * 4 + 0.05 * 4) / 2)
+
+
+def test_value_loss_is_smallest_at_the_upper_expectile():
+    q = torch.tensor([0.0, 1.0])
+    grid = torch.linspace(0, 1, 101)
+    losses = torch.stack([value_loss(v.expand(2), q, 0.95) for v in grid])
+    assert grid[losses.argmin()].item() == pytest.approx(0.95)
+
+
+def test_learned_choices_beat_every_constant_rate(trained):
+    _, figures = trained
+    held_out = transitions(1)
+    constant = [penalised_regret(held_out.rewards, np.full(held_out.rewards.shape[0], r)) for r in range(3)]
+    assert figures["loss"] < min(constant)
+
+
+def test_saved_and_loaded_scheduler_chooses_the_same(trained, tmp_path):
+    scheduler, _ = trained
+    scheduler.save(tmp_path)
+    loaded = load_scheduler(tmp_path, ALOHA)
+    held_out = transitions(1)
+    chunks = held_out.chunks[:, 0]
+    np.testing.assert_array_equal(
+        loaded.q_values(held_out.observations, chunks), scheduler.q_values(held_out.observations, chunks)
+    )
+
+
+def test_a_truncated_scheduler_is_refused(trained, tmp_path):
+    trained[0].save(tmp_path)
+    path = tmp_path / "scheduler.safetensors"
+    path.write_bytes(path.read_bytes()[:500])
+    with pytest.raises(InputError, match=r"scheduler\.safetensors"):
+        load_scheduler(tmp_path, ALOHA)
+
+
+def test_resumed_training_ends_with_the_same_weights(tmp_path):
+    data, held_out = transitions(0), transitions(1)
+    whole, _ = train_scheduler(data, held_out, ALOHA, RATES, config(200), device=CPU)
+    checkpoint = tmp_path / "scheduler.safetensors"
+    train_scheduler(data, held_out, ALOHA, RATES, config(100), device=CPU, checkpoint=checkpoint)
+    resumed, _ = train_scheduler(
+        data, held_out, ALOHA, RATES, config(200), device=CPU, checkpoint=checkpoint, resume=True
+    )
+    for name, tensor in whole.critic.state_dict().items():
+        assert torch.equal(tensor, resumed.critic.state_dict()[name]), name
+
+
+def test_choices_are_judged_against_greedy():
+    rates = np.array([1.0, 2.0, 4.0])
+    violations = np.array([[False, False, True], [False, True, True], [True, True, True]])
+    figures = judge_choices(rates, violations, np.array([1, 1, 0]))
+    assert figures.agreement == pytest.approx(2 / 3)
+    assert figures.violating == pytest.approx(1 / 2)
+    assert penalised_regret(np.array([[1.0, 2.0]]), np.array([0])) == 1.0
+
+
+@pytest.mark.parametrize("change", [{"gamma": 1.0}, {"expectile": 0.3}, {"penalty": -5.0}])
+def test_wrong_hyperparameters_are_refused(change):
+    with pytest.raises(InputError):
+        SchedulerConfig(**change)
+
+
+def test_the_default_penalty_meets_the_bound():
+    assert SchedulerConfig(gamma=0.9).resolved_penalty(4.0) > 0.9 * 4 / 0.1
