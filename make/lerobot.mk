@@ -9,4 +9,7 @@ $(LEROBOT_READY): requirements/lerobot.txt make/lerobot.mk
 
 lerobot-env: $(LEROBOT_READY)  ## Make the environment that trains and exports the base policies with LeRobot
 
-.PHONY: lerobot-env
+test-lerobot: $(LEROBOT_READY)  ## Run the tests that need the real LeRobot
+	PYTHONPATH=src $(LEROBOT_VENV)/bin/python -m pytest -q -m lerobot tests/lerobot
+
+.PHONY: lerobot-env test-lerobot

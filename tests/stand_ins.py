@@ -1,6 +1,7 @@
 """Stand-ins for unit tests: a robot, demonstrations, a world model, a policy and an environment that cost nothing."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -21,7 +22,11 @@ DELTA_ROBOT = Robot(
         ActionGroup(("grip",), "gripper", "-1 open .. 1 closed", (-1.0,), (1.0,)),
     ),
     arms=(
-        Arm("arm", StatePose((0, 1, 2), (3, 4, 5), "axis_angle"), Gripper(6, (6,), closed=1.0, open=-1.0, stroke_steps=4)),
+        Arm(
+            "arm",
+            StatePose((0, 1, 2), (3, 4, 5), "axis_angle"),
+            Gripper(6, (6,), closed=1.0, open=-1.0, stroke_steps=4),
+        ),
     ),
 )
 
@@ -55,6 +60,9 @@ class LaggingWorldModel:
             state = state + 0.4 * (command - state)
             path.append(state)
         return features(ALOHA, np.stack(path, axis=1))
+
+    def save(self, directory: Path) -> None:
+        raise AssertionError("a stand-in is never saved")
 
 
 class ReplayPolicy:

@@ -56,9 +56,7 @@ def test_demonstrated_speed_leaves_out_the_start_up_jump():
         states[3] += 0.5
     from speedup_patch.data import Demonstrations, Episode
 
-    jumping = Demonstrations(
-        tuple(Episode(s, e.actions, e.timestamps) for s, e in zip(jump, calm, strict=True)), 50.0
-    )
+    jumping = Demonstrations(tuple(Episode(s, e.actions, e.timestamps) for s, e in zip(jump, calm, strict=True)), 50.0)
     assert demonstrated_speed(ALOHA, jumping) == pytest.approx(demonstrated_speed(ALOHA, calm))
 
 

@@ -47,6 +47,12 @@ def test_accelerated_starts_move_faster_than_demonstrated_ones():
     assert not labelled(accelerated_starts=False).accelerated.any()
 
 
+def test_fewer_states_still_have_their_accelerated_twins():
+    transitions = labelled(states=100)
+    assert 50 <= (~transitions.accelerated).sum() <= 100
+    assert transitions.accelerated.any()
+
+
 def test_an_episode_shorter_than_a_chunk_is_named():
     with pytest.raises(InputError, match="episode 0 has 90 steps, fewer than a chunk of 120"):
         labelled(chunk_length=120)

@@ -58,9 +58,7 @@ def _resample_group(
             return quaternion_to_rotation(resample_absolute_rotation(quaternions, positions), group.rotation)
         case "absolute":
             return resample_absolute(actions, positions)
-        case "delta" if group.rotation and merge == "exact":
-            turns = quaternion_to_rotation(rotation_to_quaternion(actions, group.rotation), "axis_angle")
-            merged = rotation_to_quaternion(merge_delta_rotation(turns, positions), "axis_angle")
-            return quaternion_to_rotation(merged, group.rotation)
+        case "delta" if group.rotation == "axis_angle" and merge == "exact":
+            return merge_delta_rotation(actions, positions, group.scale)
         case "delta":
             return merge_delta(actions, positions)

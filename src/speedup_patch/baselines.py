@@ -8,7 +8,7 @@ from speedup_patch.errors import InputError
 from speedup_patch.interfaces import RateChooser, Scheduler, WorldModel
 from speedup_patch.maths.cmdp import greedy_rate
 from speedup_patch.observations import feature_poses, split_observation
-from speedup_patch.relabel import Rates, predict_counterfactuals
+from speedup_patch.relabel import Rates, find_violations, predict_counterfactuals
 from speedup_patch.robots import Robot
 from speedup_patch.warp import Tail, Warp, uniform_warp
 
@@ -57,7 +57,7 @@ class GreedyMpc:
         self, observations: Float[np.ndarray, "B O"], chunks: Float[np.ndarray, "B n A"]
     ) -> Float[np.ndarray, " B"]:
         predicted = predict_counterfactuals(self.world_model, observations, chunks, self.rates)
-        return greedy_rate(np.array(self.rates.values), predicted.deviations > self.epsilon)
+        return greedy_rate(np.array(self.rates.values), find_violations(predicted.deviations, self.epsilon))
 
 
 class SpeedCap:
@@ -76,7 +76,7 @@ class SpeedCap:
         path = np.concatenate([x[:, None], self.world_model.rollout(observations, chunks)], axis=1)
         speed = _step_lengths(feature_poses(robot, path)).max(axis=(1, 2))
         values = np.array(self.rates.values)
-        return greedy_rate(values, speed[:, None] * values > self.limit)
+        return greedy_rate(values, ~(speed[:, None] * values <= self.limit))
 
 
 def _step_lengths(poses: Float[np.ndarray, "*B T arms 7"]) -> Float[np.ndarray, "*B T-1 arms"]:

@@ -12,6 +12,10 @@ from speedup_patch.relabel import relabel
 from speedup_patch.scheduler.choices import ChoiceFigures, judge_choices
 
 
+CHECKED_STATES = 5000
+"""About how many demonstrated states a check looks at."""
+
+
 @dataclass(frozen=True)
 class RateFigures:
     """One rate, run on every state."""
@@ -54,6 +58,7 @@ def check_patch(patch: Patch, demonstrations: Demonstrations, seed: int = 0) -> 
         epsilon=patch.epsilon,
         penalty=patch.provenance.get("penalty", 0.0),
         rng=np.random.default_rng(seed),
+        states=CHECKED_STATES,
     )
     if len(transitions.observations) == 0:
         raise InputError("no episode is longer than one chunk")

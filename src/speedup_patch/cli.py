@@ -31,7 +31,7 @@ def collect(
     *,
     out: Path,
     episodes: int = 50,
-    seed: int = 100_000,
+    seed: int = 0,
     processes: int | None = None,
     overwrite: bool = False,
     json: bool = False,
@@ -42,7 +42,7 @@ def collect(
         env: The task, such as aloha/insertion.
         out: Folder to write the data set to.
         episodes: How many successful demonstrations to keep.
-        seed: First episode seed; keep it away from the seeds you evaluate on.
+        seed: Which collection: another seed gives other demonstrations. None shares a start with evaluation seeds.
         processes: How many processes to use; all cores when not given.
         overwrite: Replace OUT if it exists.
         json: Print one JSON document instead of text.
@@ -55,7 +55,11 @@ def collect(
     refuse_existing(out, overwrite)
     with show_progress(quiet=json) as report:
         demonstrations = collect_demonstrations(
-            env, episodes, seed=seed, processes=processes or _cores(), report=report
+            env,
+            episodes,
+            seed=seed,
+            processes=processes or _cores(),
+            report=lambda done, total: report("demonstrations", done, total, {}),
         )
     write_demonstrations(demonstrations, out, overwrite=overwrite)
     if json:
@@ -73,12 +77,19 @@ def inspect(dataset: Positional[Path], *, robot: str | None = None, json: bool =
         robot: Name of the robot; recognised from the data when not given.
         json: Print one JSON document instead of text.
     """
-    from speedup_patch.datasets import read_demonstrations
+    from speedup_patch.datasets import read_demonstrations, read_names
     from speedup_patch.inspect import inspect_demonstrations, render_inspection
     from speedup_patch.robots import find_robot
 
     demonstrations = read_demonstrations(dataset)
-    found = inspect_demonstrations(demonstrations, find_robot(robot) if robot else None, dataset=str(dataset))
+    state_names, action_names = read_names(dataset)
+    found = inspect_demonstrations(
+        demonstrations,
+        find_robot(robot) if robot else None,
+        dataset=str(dataset),
+        state_names=state_names,
+        action_names=action_names,
+    )
     if json:
         _print_json(asdict(found))
     else:
@@ -129,7 +140,7 @@ def train(
     from speedup_patch.training import choose_device
 
     refuse_existing(out, overwrite)
-    config = _training_config(preset, chunk, rates, epsilon, world_model, steps, seed)
+    config = _training_config(robot, preset, chunk, rates, epsilon, world_model, steps, seed)
     workspace = out.with_name(f"{out.name}.training")
     if workspace.exists() and not resume:
         shutil.rmtree(workspace)
@@ -156,6 +167,7 @@ def train(
 
 
 def _training_config(
+    robot: str,
     preset: str,
     chunk: int | None,
     rates: str | None,
@@ -163,8 +175,10 @@ def _training_config(
     world_model: str | None,
     steps: int | None,
     seed: int,
-):  # noqa: ANN202  (the type lives behind a lazy import)
+):
     from speedup_patch.presets import find_preset
+    from speedup_patch.robots import find_robot
+    from speedup_patch.world_model.training import resolve_kind
 
     config = replace(find_preset(preset), seed=seed)
     if rates is not None:
@@ -175,11 +189,13 @@ def _training_config(
         config = replace(config, epsilon=epsilon)
     if world_model is not None:
         config = replace(config, world_model=replace(config.world_model, kind=world_model))
-    loops = {"seed": seed} if steps is None else {"seed": seed, "steps": steps}
+    changes = {"seed": seed} if steps is None else {"seed": seed, "steps": steps}
+    model = config.world_model
+    kind = resolve_kind(model, find_robot(robot))
     return replace(
         config,
-        world_model=replace(config.world_model, loop=replace(config.world_model.loop, **loops)),
-        scheduler=replace(config.scheduler, loop=replace(config.scheduler.loop, **loops)),
+        world_model=replace(model, loop=replace(model.resolved_loop(kind), **changes)),
+        scheduler=replace(config.scheduler, loop=replace(config.scheduler.loop, **changes)),
     )
 
 

@@ -5,8 +5,8 @@ sent, and ``states[t + 1]`` is what it reports one control step later.
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 import numpy as np
@@ -101,10 +101,11 @@ class Demonstrations:
             raise InputError("at least two episodes are needed to hold one out; this data set has one")
         held_out = min(max(1, round(fraction * len(self))), len(self) - 1)
         order = rng.permutation(len(self))
-        choose = lambda indices: Demonstrations(  # noqa: E731
-            tuple(self.episodes[i] for i in sorted(indices)), self.control_hz, self.robot_name
-        )
-        return choose(order[held_out:]), choose(order[:held_out])
+        return self.select(order[held_out:].tolist()), self.select(order[:held_out].tolist())
+
+    def select(self, indices: Iterable[int]) -> "Demonstrations":
+        """Only these episodes, in the order of the data set."""
+        return replace(self, episodes=tuple(self.episodes[index] for index in sorted(indices)))
 
 
 @dataclass(frozen=True)

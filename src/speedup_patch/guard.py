@@ -26,13 +26,13 @@ class Envelope:
     high: Float[np.ndarray, " D"]
     tolerance: float
 
-    def distance(self, values: Float[np.ndarray, "*B D"]) -> Float[np.ndarray, "*B"]:
+    def distance(self, values: Float[np.ndarray, "N D"]) -> Float[np.ndarray, " N"]:
         """How far outside the demonstrated range, 0 inside."""
         span = np.maximum(self.high - self.low, 1e-6)
         outside = np.maximum(self.low - values, values - self.high) / span
         return np.maximum(outside.max(axis=-1), 0.0)
 
-    def holds(self, values: Float[np.ndarray, "*B D"]) -> bool:
+    def holds(self, values: Float[np.ndarray, "N D"]) -> bool:
         """Whether every row is familiar."""
         return bool((self.distance(values) <= self.tolerance).all())
 
@@ -46,7 +46,7 @@ class Guard:
 
     def reason(self, x: Float[np.ndarray, " X"], chunk: Float[np.ndarray, "n A"]) -> str | None:
         """Why the original chunk should run unchanged, or None when all is familiar."""
-        if not self.features.holds(x):
+        if not self.features.holds(x[None]):
             return "unfamiliar state"
         if not self.actions.holds(chunk):
             return "unfamiliar chunk"

@@ -1,6 +1,7 @@
 """The protocols the core asks for: what a policy, a scheduler, a world model and an environment must do."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -63,6 +64,10 @@ class WorldModel(Protocol):
         self, observations: Float[np.ndarray, "B O"], actions: Float[np.ndarray, "B L A"]
     ) -> Float[np.ndarray, "B L X"]:
         """Predicted features x (see observations.py) after each of L actions, un-normalised."""
+        ...
+
+    def save(self, directory: Path) -> None:
+        """Writes the model into a patch folder."""
         ...
 
 

@@ -15,7 +15,8 @@ from speedup_patch.errors import InputError
 from speedup_patch.guard import Guard, guard_from_json, guard_to_json
 from speedup_patch.interfaces import ChunkPolicy, Observation, Scheduler, WorldModel
 from speedup_patch.observations import feature_size, features, observe
-from speedup_patch.robots import Robot, robot_from_json
+from speedup_patch.robot_files import robot_from_json
+from speedup_patch.robots import Robot
 from speedup_patch.scheduler.model import LearnedRates, load_scheduler
 from speedup_patch.warp import uniform_warp
 from speedup_patch.world_model.model import load_world_model

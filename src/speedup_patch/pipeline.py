@@ -3,12 +3,12 @@
 import platform
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 import torch
 
+from speedup_patch import __version__
 from speedup_patch.baselines import demonstrated_speed
 from speedup_patch.data import Demonstrations
 from speedup_patch.errors import InputError
@@ -36,8 +36,8 @@ class TrainingConfig:
     """Share of episodes kept for validation."""
     accelerated_starts: bool = True
     """Also relabel states as they would be reached at speed (see relabel.py)."""
-    stride: int = 1
-    """Every how many control steps a state is relabelled."""
+    states: int = 20000
+    """About how many demonstrated states are relabelled, spread evenly; each may add one reached at speed."""
     seed: int = 0
     world_model: WorldModelConfig = field(default_factory=WorldModelConfig)
     scheduler: SchedulerConfig = field(default_factory=SchedulerConfig)
@@ -49,6 +49,8 @@ class TrainingConfig:
             raise InputError(f"epsilon must be positive, not {self.epsilon}")
         if not 0 < self.held_out < 1:
             raise InputError(f"the held-out share must lie between 0 and 1, not {self.held_out}")
+        if self.states < 1:
+            raise InputError(f"at least one state must be relabelled, not {self.states}")
         self.rates.warps(self.chunk_length)
 
     @property
@@ -76,10 +78,15 @@ def train_patch(
     robot.check_sizes(demonstrations.state_size, demonstrations.action_size, "the data set")
     rng = np.random.default_rng(config.seed)
     training, held_out = demonstrations.split(config.held_out, rng)
-    checkpoint = (lambda stage: workspace / f"{stage}.safetensors") if workspace else (lambda stage: None)
-    run = {"device": device, "resume": resume, "report": report}
     world_model, model_figures = train_world_model(
-        training, held_out, robot, config.world_model, checkpoint=checkpoint("world_model"), **run
+        training,
+        held_out,
+        robot,
+        config.world_model,
+        device=device,
+        checkpoint=workspace and workspace / "world_model.safetensors",
+        resume=resume,
+        report=report,
     )
     label = partial(
         relabel,
@@ -89,11 +96,19 @@ def train_patch(
         epsilon=config.epsilon,
         penalty=config.penalty,
         accelerated_starts=config.accelerated_starts,
-        stride=config.stride,
+        states=config.states,
         rng=rng,
     )
     scheduler, choice_figures = train_scheduler(
-        label(training), label(held_out), robot, config.rates, config.scheduler, checkpoint=checkpoint("scheduler"), **run
+        label(training),
+        label(held_out),
+        robot,
+        config.rates,
+        config.scheduler,
+        device=device,
+        checkpoint=workspace and workspace / "scheduler.safetensors",
+        resume=resume,
+        report=report,
     )
     return Patch(
         robot=robot,
@@ -113,7 +128,7 @@ def train_patch(
                 "frames": demonstrations.frames,
             },
             "versions": {
-                "speedup_patch": version("speedup-patch"),
+                "speedup_patch": __version__,
                 "torch": torch.__version__,
                 "python": platform.python_version(),
             },

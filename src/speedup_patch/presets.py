@@ -15,9 +15,7 @@ def _paper(
 
     It does not print how long it trained; the step counts are ours.
     """
-    loop = LoopConfig(
-        steps=20000, batch_size=512, learning_rate=learning_rate, evaluate_every=1000, patience=0, seed=0
-    )
+    loop = LoopConfig(steps=10000, batch_size=512, learning_rate=learning_rate, evaluate_every=1000, patience=0, seed=0)
     return TrainingConfig(
         chunk_length=chunk_length,
         rates=Rates(rates, tail="drop", rotations="sum"),
@@ -27,6 +25,7 @@ def _paper(
             kind="gru", hidden=256, layers=3, velocity=False, residual=False, relative_actions=False, loop=loop
         ),
         scheduler=SchedulerConfig(
+            encoder="gru",
             hidden=256, layers=3, gamma=gamma, expectile=0.95, penalty=penalty, relative_actions=False, loop=loop
         ),
     )
@@ -34,13 +33,9 @@ def _paper(
 
 PRESETS: dict[str, TrainingConfig] = {
     "default": TrainingConfig(),
-    "bigym": _paper(
-        learning_rate=3e-4, chunk_length=24, rates=(2.0, 3.0, 4.0), epsilon=0.015, penalty=5.0, gamma=0.9
-    ),
+    "bigym": _paper(learning_rate=3e-4, chunk_length=24, rates=(2.0, 3.0, 4.0), epsilon=0.015, penalty=5.0, gamma=0.9),
     "libero": _paper(learning_rate=1e-4, chunk_length=10, rates=(1.0, 2.0), epsilon=0.015, penalty=2.0, gamma=0.1),
-    "real": _paper(
-        learning_rate=1e-4, chunk_length=20, rates=(2.0, 3.0, 4.0), epsilon=0.03, penalty=1.0, gamma=0.9
-    ),
+    "real": _paper(learning_rate=1e-4, chunk_length=20, rates=(2.0, 3.0, 4.0), epsilon=0.03, penalty=1.0, gamma=0.9),
 }
 """The paper gives epsilon as a range per setting; the middle of the range is taken."""
 

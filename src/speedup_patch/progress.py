@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -14,7 +14,7 @@ SECONDS_BETWEEN_LINES = 10.0
 
 
 @contextmanager
-def show_progress(quiet: bool = False) -> Iterator[Report]:
+def show_progress(quiet: bool = False) -> Generator[Report]:
     """A report to hand to long work; what it is told appears on stderr."""
     if quiet:
         yield silent
@@ -40,7 +40,7 @@ class PlainLines:
 
 
 @contextmanager
-def _bars() -> Iterator[Report]:
+def _bars() -> Generator[Report]:
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),

@@ -78,6 +78,12 @@ def find_starts(robot: Robot, demonstrations: Demonstrations, chunk_length: int,
     return Starts(np.concatenate(observations), np.concatenate(chunks), np.concatenate(earlier))
 
 
+def choose_stride(wanted: float, chunk_length: int) -> int:
+    """The smallest divisor of the chunk length that is at least ``wanted``: a start one chunk earlier then exists."""
+    divisors = [step for step in range(1, chunk_length + 1) if chunk_length % step == 0]
+    return next((step for step in divisors if step >= wanted), chunk_length)
+
+
 def predict_counterfactuals(
     world_model: WorldModel,
     observations: Float[np.ndarray, "N O"],
@@ -104,6 +110,11 @@ def predict_counterfactuals(
     return Counterfactuals(padded, np.array([len(warp) for warp in warps]), deviations, next_observations)
 
 
+def find_violations(deviations: Float[np.ndarray, "*B"], epsilon: float) -> Bool[np.ndarray, "*B"]:
+    """h = E > epsilon; a deviation that is not a number is a violation too."""
+    return ~(deviations <= epsilon)
+
+
 def relabel(
     world_model: WorldModel,
     demonstrations: Demonstrations,
@@ -114,14 +125,15 @@ def relabel(
     penalty: float,
     rng: np.random.Generator,
     accelerated_starts: bool = True,
-    stride: int = 1,
+    states: int | None = None,
 ) -> Transitions:
-    """Transitions (o, A^k, r', o') for every demonstrated state and rate.
+    """Transitions (o, A^k, r', o') for every demonstrated state and rate, or for about ``states`` of the states.
 
     With ``accelerated_starts`` every state is visited twice: as demonstrated, and as it would have been reached
     had the chunk before it run at a random rate. A patched robot lives in the second kind, whose velocities no
     demonstration holds; without them Q and V would be asked about states they never saw.
     """
+    stride = 1 if states is None else choose_stride(demonstrations.frames / states, chunk_length)
     starts = find_starts(world_model.robot, demonstrations, chunk_length, stride)
     first = predict_counterfactuals(world_model, starts.observations, starts.chunks, rates)
     parts = [(starts.observations, first)]
@@ -133,7 +145,7 @@ def relabel(
             (observations, predict_counterfactuals(world_model, observations, starts.chunks[followers], rates))
         )
     deviations = np.concatenate([part.deviations for _, part in parts])
-    violations = deviations > epsilon
+    violations = find_violations(deviations, epsilon)
     values = np.array(rates.values)
     return Transitions(
         observations=np.concatenate([observations for observations, _ in parts]),

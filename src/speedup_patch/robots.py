@@ -5,7 +5,7 @@ Poses are 7 numbers: position in metres, then a unit quaternion in (x, y, z, w) 
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Float
@@ -42,7 +42,9 @@ class ActionGroup:
     drives: tuple[int, ...] = ()
     """The state dimension that each absolute or gripper command moves; empty when the state does not show it."""
     rotation: Rotation | None = None
-    """Set when the group is one orientation (absolute) or one turn (delta)."""
+    """Set when the group is one orientation (absolute) or one turn (delta, written as axis-angle)."""
+    scale: float = 1.0
+    """How much of ``unit`` an action of 1.0 stands for."""
 
     def __post_init__(self) -> None:
         if not len(self.names) == len(self.low) == len(self.high):
@@ -50,7 +52,11 @@ class ActionGroup:
         if self.drives and len(self.drives) != len(self.names):
             raise InputError(f"action group {self.names}: drives {self.drives} must name one state dimension each")
         if self.rotation and ROTATION_SIZES[self.rotation] != len(self.names):
-            raise InputError(f"action group {self.names}: {self.rotation} takes {ROTATION_SIZES[self.rotation]} numbers")
+            raise InputError(
+                f"action group {self.names}: {self.rotation} takes {ROTATION_SIZES[self.rotation]} numbers"
+            )
+        if self.mode == "delta" and self.rotation not in (None, "axis_angle"):
+            raise InputError(f"action group {self.names}: a turn is merged as axis_angle, not as {self.rotation}")
 
 
 @dataclass(frozen=True)
@@ -77,13 +83,16 @@ class KinematicChain:
 
     def pose(self, states: Float[np.ndarray, "*B S"]) -> Float[np.ndarray, "*B 7"]:
         """The pose of the last link's frame in the world."""
-        return forward_kinematics(
-            states[..., list(self.joints)],
-            positions=np.array([link.position for link in self.links]),
-            quaternions=np.array([link.quaternion for link in self.links]),
-            axes=np.array([link.axis for link in self.links]),
-            base=np.array(self.base),
-        )
+        return forward_kinematics(states[..., list(self.joints)], **self._constants)
+
+    @cached_property
+    def _constants(self) -> dict[str, np.ndarray]:
+        return {
+            "positions": np.array([link.position for link in self.links]),
+            "quaternions": np.array([link.quaternion for link in self.links]),
+            "axes": np.array([link.axis for link in self.links]),
+            "base": np.array(self.base),
+        }
 
 
 @dataclass(frozen=True)
@@ -138,7 +147,9 @@ class Robot:
 
     def __post_init__(self) -> None:
         if not self.arms:
-            raise InputError(f"robot {self.name}: at least one arm is needed, deviation is measured at its end-effector")
+            raise InputError(
+                f"robot {self.name}: at least one arm is needed, deviation is measured at its end-effector"
+            )
         indices = [i for group in self.actions for i in group.drives] + [
             i for arm in self.arms if arm.gripper for i in arm.gripper.state
         ]
@@ -245,36 +256,3 @@ def find_robot(name: str) -> Robot:
     if name not in ROBOTS:
         raise InputError(f"unknown robot {name!r}; known robots: {', '.join(sorted(ROBOTS))}")
     return ROBOTS[name]
-
-
-def robot_from_json(document: Any) -> Robot:
-    """Rebuilds a robot from the plain dictionaries and lists that ``dataclasses.asdict`` and JSON make of it."""
-
-    def group(part: Any) -> ActionGroup:
-        listed = ("names", "low", "high", "drives")
-        return ActionGroup(**{key: tuple(value) if key in listed else value for key, value in part.items()})
-
-    def pose(part: Any) -> KinematicChain | StatePose:
-        if "links" in part:
-            links = tuple(Link(**{key: tuple(value) for key, value in link.items()}) for link in part["links"])
-            return KinematicChain(tuple(part["joints"]), tuple(part["base"]), links)
-        return StatePose(tuple(part["position"]), tuple(part["rotation"]), part["representation"])
-
-    def arm(part: Any) -> Arm:
-        gripper = part.get("gripper")
-        return Arm(
-            part["name"],
-            pose(part["pose"]),
-            Gripper(**{**gripper, "state": tuple(gripper["state"])}) if gripper else None,
-        )
-
-    try:
-        return Robot(
-            name=document["name"],
-            control_hz=float(document["control_hz"]),
-            state_names=tuple(document["state_names"]),
-            actions=tuple(group(part) for part in document["actions"]),
-            arms=tuple(arm(part) for part in document["arms"]),
-        )
-    except (KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"the description of a robot is damaged: {error!r}") from error

@@ -8,8 +8,8 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from sample_demonstrations import RECIPES, Recipe, assert_same
 
+from sample_demonstrations import RECIPES, Recipe, assert_same
 from speedup_patch.data import Demonstrations, Episode
 from speedup_patch.datasets import read_demonstrations, read_names, write_demonstrations
 from speedup_patch.errors import InputError

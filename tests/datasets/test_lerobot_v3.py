@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sample_demonstrations import assert_same
 
+from sample_demonstrations import assert_same
 from speedup_patch.data import Demonstrations, Episode
 from speedup_patch.datasets.lerobot_v3 import read_lerobot_v3, read_names
 from speedup_patch.datasets.lerobot_v3_writer import write_lerobot_v3
@@ -149,7 +149,7 @@ def test_the_statistics_are_those_of_the_data(folder: Path) -> None:
 def test_a_further_column_must_be_an_observation(tmp_path: Path) -> None:
     episode = _written().episodes[0]
     odd = Episode(episode.states, episode.actions, episode.timestamps, extras={"force": episode.states})
-    with pytest.raises(InputError, match=r"'force' must be named observation\.<something>"):
+    with pytest.raises(InputError, match=r"'force' must be named executed_action or observation\.<something>"):
         write_lerobot_v3(Demonstrations((odd,), 20.0), tmp_path / "data")
 
 

@@ -20,6 +20,8 @@ EPISODES = "meta/episodes"
 TASKS = "meta/tasks.parquet"
 DATA_PATH = "data/chunk-{chunk_index:03d}/file-{file_index:03d}.parquet"
 STATE, ACTION = "observation.state", "action"
+EXECUTED = "executed_action"
+"""What was really sent, where a disturbance was added to the demonstrated action."""
 NUMERIC = {"float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"}
 
 
@@ -78,7 +80,7 @@ def _column_widths(features: object, file: Path) -> dict[str, int]:
         raise InputError(f"{file}: features must be an object that describes each column, not {features!r}")
     widths: dict[str, int] = {}
     for name, feature in features.items():
-        wanted = name == ACTION or name.startswith("observation.")
+        wanted = name in (ACTION, EXECUTED) or name.startswith("observation.")
         if wanted and isinstance(feature, dict) and feature.get("dtype") in NUMERIC:
             shape = feature.get("shape")
             if isinstance(shape, list) and len(shape) == 1 and isinstance(shape[0], int) and shape[0] > 0:

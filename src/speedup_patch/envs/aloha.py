@@ -30,8 +30,8 @@ MODEL_FILES: dict[Task, str] = {
     "transfer": "bimanual_viperx_transfer_cube.xml",
     "insertion": "bimanual_viperx_insertion.xml",
 }
-MAX_STEPS: dict[Task, int] = {"transfer": 750, "insertion": 750}
-"""About one and a half times the longest scripted demonstration."""
+MAX_STEPS = 1000
+"""Control steps before an attempt counts as failed: one and a half times the longest demonstration (see collect.py)."""
 
 ROBOT_QPOS = 16
 """Two arms of six joints and two fingers come first in qpos; the objects' free joints follow."""
@@ -60,7 +60,7 @@ class AlohaEnv:
         self.task: Task = task
         self.name = f"aloha/{task}"
         self.robot: Robot = ALOHA
-        self.max_steps = MAX_STEPS[task]
+        self.max_steps = MAX_STEPS
         self.model = mujoco.MjModel.from_xml_path(str(ASSETS_DIR / MODEL_FILES[task]))
         self._data = mujoco.MjData(self.model)
         self._substeps = round(DT / self.model.opt.timestep)

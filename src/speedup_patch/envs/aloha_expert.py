@@ -69,7 +69,7 @@ class AlohaExpert:
         self._arms = arms
         self._script = script
         self._rng = rng
-        self._pace = float(rng.uniform(0.85, 1.2))
+        self._pace = float(rng.uniform(0.8, 1.12))
         self._pace_noise = SmoothNoise(1, 40.0, rng)
         self._tremor = SmoothNoise(14, 1.5, rng)
         self._pause = 0

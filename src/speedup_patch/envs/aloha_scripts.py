@@ -9,17 +9,22 @@ from scipy.spatial.transform import Rotation
 
 from speedup_patch.envs.aloha_expert import Plan, Scene, Tool
 from speedup_patch.envs.hand_motion import ToolGoal
-from speedup_patch.envs.inverse_kinematics import Pose, rotation_vector
+from speedup_patch.envs.inverse_kinematics import Pose, rotation_vector, turn
 
 DOWN = Rotation.from_euler("y", 60, degrees=True).as_matrix()
 LEFT_DOWN = DOWN
 RIGHT_DOWN = Rotation.from_euler("z", 180, degrees=True).as_matrix() @ DOWN
 LEFT_SIDEWAYS = Rotation.from_euler("x", 90, degrees=True).as_matrix()
 
-SLOW, CAREFUL = 0.0018, 0.0012
+SLOW, CAREFUL = 0.0018, 0.0008
 """Tool speeds near things and while inserting, metres per control step."""
 
 OPEN, CLOSED = 1.0, 0.0
+
+LEAN, PEG_LEAN = 1.0, 2.0
+"""How far a hand aims past its goal, per metre that the tool, or the peg, is seen to be off to the side."""
+
+QUARTER, HALF = np.pi / 2, np.pi
 
 
 def above(height: float) -> Float[np.ndarray, "3"]:
@@ -29,7 +34,14 @@ def above(height: float) -> Float[np.ndarray, "3"]:
 
 def freedom_at(distance: float) -> float:
     """How far an arm may be disturbed when its tool is ``distance`` metres from something it could knock."""
-    return float(np.clip((distance - 0.02) / 0.12, 0.12, 1.0))
+    return float(np.clip((distance - 0.02) / 0.12, 0.2, 1.0))
+
+
+def heading(item: Pose, symmetry: float) -> float:
+    """How far (radians) a lying object is turned about the vertical, where turning by ``symmetry`` changes nothing."""
+    axis = item.rotation[:, 0] if abs(item.rotation[2, 0]) < 0.7 else item.rotation[:, 1]
+    yaw = float(np.arctan2(axis[1], axis[0]))
+    return (yaw + symmetry / 2) % symmetry - symmetry / 2
 
 
 @dataclass
@@ -41,23 +53,27 @@ class Grasp:
     """Metres from the object's origin up to the tool's when gripping."""
     opening: float
     """The opening at which the fingers rest on the object."""
+    symmetry: float
+    """The turn about the vertical, in radians, after which the object looks the same."""
     hover: float = 0.09
     phase: Literal["reach", "descend", "close", "held"] = "reach"
 
     def goal(self, tool: Tool, item: Pose) -> ToolGoal:
         """The next goal, once the phase has followed what is measured."""
         grip = item.position + above(self.height)
-        self._follow(tool, item, grip)
+        rotation = turn(above(heading(item, self.symmetry))) @ self.rotation
+        self._follow(tool, grip, rotation)
         if self.phase == "reach":
-            return ToolGoal(Pose(grip + above(self.hover), self.rotation), OPEN)
-        astray = float(np.linalg.norm((tool.pose.position - grip)[:2]))
-        lift = float(np.clip(4.0 * (astray - 0.012), 0.0, self.hover)) if self.phase == "descend" else 0.0
-        gripper = OPEN if self.phase == "descend" else CLOSED
-        return ToolGoal(Pose(grip + above(lift), self.rotation), gripper, SLOW, 0.05)
+            return ToolGoal(Pose(grip + above(self.hover), rotation), OPEN)
+        sideways = (tool.pose.position - grip) * np.array([1.0, 1.0, 0.0])
+        if self.phase != "descend":
+            return ToolGoal(Pose(grip, rotation), CLOSED, SLOW, 0.05)
+        lift = float(np.clip(4.0 * (np.linalg.norm(sideways) - 0.012), 0.0, self.hover))
+        return ToolGoal(Pose(grip + above(lift) - LEAN * sideways, rotation), OPEN, SLOW, 0.05)
 
-    def _follow(self, tool: Tool, item: Pose, grip: Float[np.ndarray, "3"]) -> None:
+    def _follow(self, tool: Tool, grip: Float[np.ndarray, "3"], rotation: Float[np.ndarray, "3 3"]) -> None:
         gap = tool.pose.position - grip
-        turned = float(np.linalg.norm(rotation_vector(tool.pose.rotation.T @ self.rotation)))
+        turned = float(np.linalg.norm(rotation_vector(tool.pose.rotation.T @ rotation)))
         if self.phase == "reach" and np.linalg.norm(gap - above(self.hover)) < 0.03 and turned < 0.12:
             self.phase = "descend" if tool.opening > 0.85 else "reach"
         elif self.phase == "descend" and np.linalg.norm(gap) < 0.008:
@@ -74,7 +90,7 @@ class TransferScript:
     def __init__(self, rng: np.random.Generator) -> None:
         self._meeting = np.array([0.0, 0.5, 0.25]) + rng.uniform(-0.015, 0.015, 3)
         self._ready = self._meeting + np.array([-0.14, 0.0, 0.0]) + rng.uniform(-0.02, 0.02, 3)
-        self._grasp = Grasp(RIGHT_DOWN, height=0.015, opening=0.606, hover=float(rng.uniform(0.07, 0.11)))
+        self._grasp = Grasp(RIGHT_DOWN, height=0.015, opening=0.606, symmetry=QUARTER, hover=float(rng.uniform(0.07, 0.11)))
         self._hand_over: Literal["wait", "take", "close", "release", "leave"] = "wait"
 
     @property
@@ -92,7 +108,7 @@ class TransferScript:
         self._follow(scene, cube)
         distance = float(np.linalg.norm(scene.left.pose.position - cube.position))
         freedom = freedom_at(distance - 0.04)
-        return Plan(self._take(cube), self._offer(scene, cube), freedom, min(0.5, freedom))
+        return Plan(self._take(scene, cube), self._offer(scene, cube), freedom, min(0.5, freedom))
 
     def _follow(self, scene: Scene, cube: Pose) -> None:
         offered = float(np.linalg.norm(cube.position - self._meeting))
@@ -111,13 +127,15 @@ class TransferScript:
     def _wait(self) -> ToolGoal:
         return ToolGoal(Pose(self._ready, LEFT_SIDEWAYS), OPEN, speed=0.0025)
 
-    def _take(self, cube: Pose) -> ToolGoal:
+    def _take(self, scene: Scene, cube: Pose) -> ToolGoal:
         if self._hand_over == "wait":
             return self._wait()
         if self._hand_over == "leave":
             return ToolGoal(Pose(self._ready, LEFT_SIDEWAYS), CLOSED, SLOW)
-        gripper = OPEN if self._hand_over == "take" else CLOSED
-        return ToolGoal(Pose(self._grip(cube), LEFT_SIDEWAYS), gripper, SLOW, 0.05)
+        if self._hand_over != "take":
+            return ToolGoal(Pose(self._grip(cube), LEFT_SIDEWAYS), CLOSED, SLOW, 0.05)
+        sideways = (scene.left.pose.position - self._grip(cube)) * np.array([0.0, 1.0, 1.0])
+        return ToolGoal(Pose(self._grip(cube) - LEAN * sideways, LEFT_SIDEWAYS), OPEN, SLOW, 0.05)
 
     def _offer(self, scene: Scene, cube: Pose) -> ToolGoal:
         held = scene.right.pose.position - cube.position
@@ -129,15 +147,20 @@ class TransferScript:
 
 
 class InsertionScript:
-    """The left hand lifts the socket, the right hand the peg; they meet in mid-air and the peg goes in."""
+    """The left hand lifts the socket, the right hand the peg; held in line, they come together and the peg goes in.
 
-    MOUTH, TOUCH = 0.12, 0.10
-    """Distances between the centres of peg and socket when the peg reaches the mouth, and the pin inside."""
+    Distances along the socket's axis are between the centres of peg and socket: at 0.12 m the peg reaches the mouth,
+    at 0.10 m the pin inside.
+    """
+
+    APART, MOUTH, INSIDE = 0.17, 0.12, 0.094
 
     def __init__(self, rng: np.random.Generator) -> None:
-        self._socket_place = Pose(np.array([-0.10, 0.5, 0.17]) + rng.uniform(-0.015, 0.015, 3), np.eye(3))
-        self._left = Grasp(LEFT_DOWN, height=0.008, opening=0.656, hover=float(rng.uniform(0.07, 0.11)))
-        self._right = Grasp(RIGHT_DOWN, height=0.012, opening=0.353, hover=float(rng.uniform(0.07, 0.11)))
+        left, right = (down @ turn(np.array([0.0, rng.uniform(-0.1, 0.1), 0.0])) for down in (LEFT_DOWN, RIGHT_DOWN))
+        self._left = Grasp(left, height=0.009, opening=0.656, symmetry=HALF, hover=float(rng.uniform(0.07, 0.11)))
+        self._right = Grasp(right, height=0.013, opening=0.353, symmetry=HALF, hover=float(rng.uniform(0.07, 0.11)))
+        self._place = np.array([-0.10, 0.5, 0.17]) + rng.uniform(-0.015, 0.015, 3)
+        """Where the socket is held out to the peg."""
         self._inserting = False
 
     @property
@@ -151,31 +174,44 @@ class InsertionScript:
         left_freedom = freedom_at(float(np.linalg.norm(scene.left.pose.position - socket.position)))
         right_freedom = freedom_at(float(np.linalg.norm(scene.right.pose.position - peg.position)))
         left_held, right_held = self._left.phase == "held", self._right.phase == "held"
-        self._inserting = self._inserting and left_held and right_held
+        offered = left_held and self._is_offered(socket)
+        closeness = self._closeness(peg.seen_from(socket)) if offered and right_held else 0.0
+        self._inserting = closeness > 0.0
         gap = float(np.linalg.norm(peg.position - socket.position))
-        carrying_freedom = min(0.4, freedom_at(gap - self.MOUTH))
+        carrying_freedom = float(np.clip(freedom_at(gap - self.MOUTH), 0.25, 0.5))
         if left_held:
-            left = self._carry(self._socket_place, scene.left, socket)
-            left_freedom = carrying_freedom
+            left, left_freedom = self._offer_socket(scene.left, socket, closeness), carrying_freedom
         if right_held:
-            right = self._bring_peg(scene, peg, socket, left_held)
-            right_freedom = carrying_freedom
+            right, right_freedom = self._bring_peg(scene, closeness, offered), carrying_freedom
         return Plan(left, right, left_freedom, right_freedom)
 
-    def _bring_peg(self, scene: Scene, peg: Pose, socket: Pose, socket_held: bool) -> ToolGoal:
-        in_place = socket_held and float(np.linalg.norm(socket.position - self._socket_place.position)) < 0.03
-        anchor = socket if in_place else self._socket_place
-        seen = peg.seen_from(anchor)
-        astray = float(np.linalg.norm(seen.position[1:])) + 0.06 * float(np.linalg.norm(rotation_vector(seen.rotation)))
-        if in_place and astray < 0.005 and abs(seen.position[0] - self.MOUTH - 0.05) < 0.012:
-            self._inserting = True
-        depth = self.MOUTH + 0.05
-        if self._inserting:
-            outside = seen.position[0] > self.MOUTH
-            depth = self.TOUCH - 0.006 + (float(np.clip(15.0 * (astray - 0.005), 0.0, 0.06)) if outside else 0.0)
-        goal = anchor.apply(Pose(np.array([depth, 0.0, 0.0]), np.eye(3)))
-        return self._carry(goal, scene.right, peg, CAREFUL if self._inserting else 0.0027)
+    def _is_offered(self, socket: Pose) -> bool:
+        ahead, *sideways = socket.position - self._place
+        return -0.03 < ahead < 0.07 and float(np.linalg.norm(sideways)) < 0.03
 
-    def _carry(self, goal: Pose, tool: Tool, item: Pose, speed: float = 0.0027) -> ToolGoal:
+    def _closeness(self, seen: Pose) -> float:
+        """How far peg and socket should have come together: 0 apart and in line .. 1 inserted."""
+        astray = float(np.linalg.norm(seen.position[1:])) + 0.06 * float(np.linalg.norm(rotation_vector(seen.rotation)))
+        if self._inserting and seen.position[0] < self.MOUTH:
+            return 1.0
+        if self._inserting or (astray < 0.005 and seen.position[0] < self.APART + 0.012):
+            return float(np.clip(1.0 - 200.0 * (astray - 0.005), 0.05, 1.0))
+        return 0.0
+
+    def _offer_socket(self, tool: Tool, socket: Pose, closeness: float) -> ToolGoal:
+        # Both hands share the way: at speed the two arms then rise and dip alike, and stay in line.
+        place = Pose(self._place + np.array([0.036 * closeness, 0.0, 0.0]), np.eye(3))
+        return self._carry(place, tool, socket)
+
+    def _bring_peg(self, scene: Scene, closeness: float, offered: bool) -> ToolGoal:
+        peg, socket = scene.objects
+        anchor = socket if offered else Pose(self._place, np.eye(3))
+        sideways = peg.seen_from(anchor).position * np.array([0.0, 1.0, 1.0]) if offered else np.zeros(3)
+        distance = self.APART + (self.INSIDE - self.APART) * closeness
+        goal = anchor.apply(Pose(np.array([distance, 0.0, 0.0]) - PEG_LEAN * sideways, np.eye(3)))
+        return self._carry(goal, scene.right, peg)
+
+    def _carry(self, goal: Pose, tool: Tool, item: Pose) -> ToolGoal:
         """Takes a held object to ``goal``, wherever in the hand it lies."""
+        speed = CAREFUL if self._inserting else 0.0027
         return ToolGoal(goal.apply(tool.pose.seen_from(item)), CLOSED, speed, 0.05)

@@ -74,7 +74,9 @@ def evaluate(config: EvaluationConfig, out: Path, *, processes: int, report: Rep
         (spec, [seed for seed in config.seeds if seed not in {r.seed for r in done.get(spec, [])}])
         for spec in config.schedulers
     ]
-    tasks = [(spec, seeds[i : i + SEEDS_PER_TASK]) for spec, seeds in missing for i in range(0, len(seeds), SEEDS_PER_TASK)]
+    tasks = [
+        (spec, seeds[i : i + SEEDS_PER_TASK]) for spec, seeds in missing for i in range(0, len(seeds), SEEDS_PER_TASK)
+    ]
     total = config.episodes * len(config.schedulers)
     finished = total - sum(len(seeds) for _, seeds in tasks)
     with episodes_file.open("a") as file:

@@ -92,7 +92,7 @@ def _jumps(frames: Frames, robot: Robot | None, names: Sequence[str]) -> Iterato
             yield Finding(
                 "jump",
                 f"state {name} jumps {len(jumps)} times, most by {steps[worst, i]:.3g} into {frames.where(worst + 1)}, "
-                f"where a fast step is {usual:.3g}: dropped frames or a faulty sensor?",
+                f"where a fast step is {usual:.3g}: dropped frames, a faulty sensor, or a wrist singularity?",
             )
 
 

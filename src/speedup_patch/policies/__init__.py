@@ -7,7 +7,22 @@ from speedup_patch.errors import InputError
 from speedup_patch.interfaces import ChunkPolicy
 from speedup_patch.policies.onnx import OnnxPolicy
 
-LOADERS: dict[str, Callable[[str], ChunkPolicy]] = {"onnx": lambda rest: OnnxPolicy(Path(rest))}
+ASSETS = Path(__file__).parents[1] / "assets"
+
+
+def load_bundled(name: str) -> ChunkPolicy:
+    """A policy that comes with the package, named after its task."""
+    path = ASSETS / f"act_{name.replace('/', '_')}.onnx"
+    if not path.is_file():
+        known = sorted(file.stem.removeprefix("act_").replace("_", "/", 1) for file in ASSETS.glob("act_*.onnx"))
+        raise InputError(f"no policy for {name!r} comes with the package; there is one for: {', '.join(known)}")
+    return OnnxPolicy(path)
+
+
+LOADERS: dict[str, Callable[[str], ChunkPolicy]] = {
+    "onnx": lambda rest: OnnxPolicy(Path(rest)),
+    "bundled": load_bundled,
+}
 
 
 def load_policy(spec: str) -> ChunkPolicy:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import onnxruntime as ort
 from jaxtyping import Float
-from onnxruntime.capi import onnxruntime_pybind11_state as failures
+from onnxruntime.capi import onnxruntime_pybind11_state as failures  # pyright: ignore[reportAttributeAccessIssue]
 
 from speedup_patch.errors import InputError
 from speedup_patch.interfaces import Observation
@@ -52,7 +52,8 @@ class OnnxPolicy:
             if value.shape != tuple(shape[1:]):
                 raise InputError(f"policy {self.path} takes {name!r} of shape {tuple(shape[1:])}, not {value.shape}")
             feeds[name] = value[None]
-        return np.asarray(self._session.run([self._output], feeds)[0][0], dtype=np.float64)
+        chunks = np.asarray(self._session.run([self._output], feeds)[0])
+        return chunks[0].astype(np.float64)
 
     def reset(self) -> None:
         pass

@@ -19,16 +19,12 @@ def value_loss(v: Float[Tensor, " B"], target_q: Float[Tensor, " B"], expectile:
     return expectile_loss(target_q - v, expectile)
 
 
-def bellman_target(
-    reward: Float[Tensor, " B"], next_v: Float[Tensor, " B"], gamma: float
-) -> Float[Tensor, " B"]:
+def bellman_target(reward: Float[Tensor, " B"], next_v: Float[Tensor, " B"], gamma: float) -> Float[Tensor, " B"]:
     """r' + gamma V(o')."""
     return reward + gamma * next_v
 
 
-def q_loss(
-    q1: Float[Tensor, " B"], q2: Float[Tensor, " B"], target: Float[Tensor, " B"]
-) -> Float[Tensor, ""]:
+def q_loss(q1: Float[Tensor, " B"], q2: Float[Tensor, " B"], target: Float[Tensor, " B"]) -> Float[Tensor, ""]:
     """Squared Bellman error of both critics."""
     return (q1 - target).square().mean() + (q2 - target).square().mean()
 

@@ -14,7 +14,7 @@ from speedup_patch.maths.normalize import Normalizer
 from speedup_patch.observations import command_matrix, feature_size, split_observation
 from speedup_patch.relabel import Rates
 from speedup_patch.robots import Robot
-from speedup_patch.scheduler.network import TwinCritic
+from speedup_patch.scheduler.network import CriticShape, TwinCritic
 from speedup_patch.tensor_files import load_tensors, save_tensors
 
 
@@ -90,13 +90,11 @@ class LearnedRates:
             tensors[f"{name}.mean"] = torch.from_numpy(normalizer.mean)
             tensors[f"{name}.std"] = torch.from_numpy(normalizer.std)
         save_tensors(directory / "scheduler.safetensors", tensors)
-        encoder = self.critic.first.chunk_encoder
         write_json(
             directory / "scheduler.json",
             {
                 "kind": "iql",
-                "hidden": encoder.hidden_size,
-                "layers": encoder.num_layers,
+                "critic": asdict(self.critic.shape),
                 "relative_actions": self.inputs.relative_actions,
                 "rates": asdict(self.rates),
             },
@@ -112,14 +110,17 @@ def load_scheduler(directory: Path, robot: Robot) -> LearnedRates:
         rates = Rates(
             tuple(description["rates"]["values"]), description["rates"]["tail"], description["rates"]["rotations"]
         )
-        critic = TwinCritic(2 * feature_size(robot), robot.action_size, description["hidden"], description["layers"])
+        shape = CriticShape(**description["critic"])
+        if (shape.observation_size, shape.action_size) != (2 * feature_size(robot), robot.action_size):
+            raise InputError(f"{path} was made for another robot than {robot.name!r}: {shape}")
+        critic = TwinCritic(shape)
         critic.load_state_dict(
             {name.removeprefix("critic."): tensor for name, tensor in tensors.items() if name.startswith("critic.")}
         )
-        normalizers = [
+        observation, action = (
             Normalizer(tensors[f"{name}.mean"].numpy(), tensors[f"{name}.std"].numpy())
             for name in ("observation", "action")
-        ]
+        )
     except (KeyError, TypeError, RuntimeError) as error:
         raise InputError(f"{path} does not hold a scheduler for robot {robot.name!r}: {error}") from error
-    return LearnedRates(critic, CriticInputs(robot, *normalizers, bool(description["relative_actions"])), rates)
+    return LearnedRates(critic, CriticInputs(robot, observation, action, bool(description["relative_actions"])), rates)

@@ -17,7 +17,7 @@ from speedup_patch.scheduler.choices import judge_choices, penalised_regret
 from speedup_patch.scheduler.config import SchedulerConfig
 from speedup_patch.scheduler.iql import bellman_target, move_target, q_loss, value_loss
 from speedup_patch.scheduler.model import CriticInputs, LearnedRates
-from speedup_patch.scheduler.network import TwinCritic, Value
+from speedup_patch.scheduler.network import CriticShape, TwinCritic, Value
 from speedup_patch.training import Report, adam_tensors, load_adam_tensors, silent, train
 
 
@@ -58,9 +58,11 @@ class IqlLearner:
         self.evaluation = ResidentTransitions(held_out, inputs, device)
         generator_state = torch.get_rng_state()
         torch.manual_seed(config.loop.seed)
-        sizes = (training.observations.shape[1], training.chunks.shape[-1], config.hidden, config.layers)
-        self.critic = TwinCritic(*sizes).to(device)
-        self.value = Value(sizes[0], config.hidden).to(device)
+        longest, action_size = training.chunks.shape[2:]
+        observation_size = training.observations.shape[1]
+        shape = CriticShape(observation_size, action_size, longest, config.hidden, config.layers, config.encoder)
+        self.critic = TwinCritic(shape).to(device)
+        self.value = Value(observation_size, config.hidden).to(device)
         torch.set_rng_state(generator_state)
         self.target = copy.deepcopy(self.critic).requires_grad_(False)
         self.critic_optimizer = torch.optim.Adam(self.critic.parameters(), lr=config.loop.learning_rate)
@@ -69,7 +71,11 @@ class IqlLearner:
     def update(self, batch: Int[Tensor, " B"]) -> dict[str, Tensor]:
         """One gradient step of V and of Q on these samples."""
         state, rate = batch // self.data.rate_count, batch % self.data.rate_count
-        observation, chunk, length = self.data.observations[state], self.data.chunks[state, rate], self.data.lengths[rate]
+        observation, chunk, length = (
+            self.data.observations[state],
+            self.data.chunks[state, rate],
+            self.data.lengths[rate],
+        )
         with torch.no_grad():
             target_q = self.target.smaller(observation, chunk, length)
         v_loss = value_loss(self.value(observation), target_q, self.config.expectile)
@@ -77,7 +83,8 @@ class IqlLearner:
         with torch.no_grad():
             next_v = self.value(self.data.next_observations[state, rate])
             target = bellman_target(self.data.rewards[state, rate], next_v, self.config.gamma)
-        critic_loss = q_loss(*self.critic(observation, chunk, length), target)
+        q1, q2 = self.critic(observation, chunk, length)
+        critic_loss = q_loss(q1, q2, target)
         _step(self.critic_optimizer, critic_loss)
         move_target(self.target, self.critic, self.config.target_rate)
         return {"v_loss": v_loss.detach(), "q_loss": critic_loss.detach()}
@@ -107,7 +114,9 @@ class IqlLearner:
     def tensors(self) -> dict[str, Tensor]:
         """Everything that training changes."""
         modules = {"critic": self.critic, "value": self.value, "target": self.target}
-        weights = {f"{name}.{key}": value for name, module in modules.items() for key, value in module.state_dict().items()}
+        weights = {
+            f"{name}.{key}": value for name, module in modules.items() for key, value in module.state_dict().items()
+        }
         return (
             weights
             | adam_tensors(self.critic_optimizer, "critic_optimizer")
@@ -134,7 +143,9 @@ def fit_inputs(robot: Robot, transitions: Transitions, relative_actions: bool) -
     identity = Normalizer(np.zeros(1), np.ones(1))
     raw = CriticInputs(robot, identity, identity, relative_actions)
     commands = raw.encode_chunks(transitions.observations, transitions.chunks)
-    rows = np.concatenate([commands[:, r, :length].reshape(-1, commands.shape[-1]) for r, length in enumerate(transitions.lengths)])
+    rows = np.concatenate(
+        [commands[:, r, :length].reshape(-1, commands.shape[-1]) for r, length in enumerate(transitions.lengths)]
+    )
     return CriticInputs(robot, Normalizer.fit(transitions.observations), Normalizer.fit(rows), relative_actions)
 
 

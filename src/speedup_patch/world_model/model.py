@@ -1,8 +1,8 @@
-"""A trained world model: rolls out action sequences, saves and loads itself as safetensors + JSON."""
+"""World models of learned dynamics, and how any world model is read back from its folder (safetensors + JSON)."""
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -13,19 +13,19 @@ from speedup_patch.errors import InputError
 from speedup_patch.robots import Robot
 from speedup_patch.tensor_files import check_same_tensors, load_tensors, save_tensors
 from speedup_patch.world_model.config import KINDS, Kind
-from speedup_patch.world_model.network import AnyStepDynamics, Dynamics, NetworkShape, OneStepDynamics
-from speedup_patch.world_model.servo import ServoDynamics
+from speedup_patch.world_model.network import AnyStepDynamics, NetworkDynamics, NetworkShape, OneStepDynamics
+from speedup_patch.world_model.servo import ServoWorldModel, servo_from_tensors
 
 ROWS_AT_ONCE = 8192
-"""Rollouts computed together: enough to keep the device busy, few enough to fit in memory."""
+"""Rollouts computed together: enough to keep a device busy, few enough to fit in memory."""
 
-WEIGHTS, DESCRIPTION = "world_model.safetensors", "world_model.json"
+DYNAMICS: dict[str, type[NetworkDynamics]] = {"gru": AnyStepDynamics, "mlp": OneStepDynamics}
 
 
-class FittedWorldModel:
-    """A ``WorldModel`` around fitted dynamics of any kind."""
+class NetworkWorldModel:
+    """A ``WorldModel`` around a trained network."""
 
-    def __init__(self, robot: Robot, kind: Kind, dynamics: Dynamics) -> None:
+    def __init__(self, robot: Robot, kind: Kind, dynamics: NetworkDynamics) -> None:
         self.robot = robot
         self.kind: Kind = kind
         self.dynamics = dynamics.eval()
@@ -35,28 +35,45 @@ class FittedWorldModel:
     ) -> Float[np.ndarray, "B L X"]:
         """Predicted features x (see observations.py) after each of L actions, un-normalised."""
         device = next(self.dynamics.parameters()).device
-        predictions: list[np.ndarray] = []
+        predictions = np.empty((*actions.shape[:2], self.dynamics.x_size), dtype=np.float32)
         for first in range(0, len(actions), ROWS_AT_ONCE):
             rows = slice(first, first + ROWS_AT_ONCE)
             o, a = (torch.from_numpy(part[rows].astype(np.float32)).to(device) for part in (observations, actions))
             with torch.inference_mode():
-                predictions.append(self.dynamics(o, a).cpu().numpy())
-        return np.concatenate(predictions).astype(np.float64)
+                predictions[rows] = self.dynamics(o, a).cpu().numpy()
+        return predictions
 
     def save(self, directory: Path) -> None:
-        """Writes the weights and what is needed to build the dynamics again."""
-        save_tensors(directory / WEIGHTS, self.dynamics.state_dict())
-        write_json(directory / DESCRIPTION, {"kind": self.kind, "robot": self.robot.name} | self.dynamics.description())
+        """Writes the weights, and what is needed to build the network again."""
+        save_tensors(directory / "world_model.safetensors", self.dynamics.state_dict())
+        description = {"kind": self.kind, "robot": self.robot.name, "network": asdict(self.dynamics.shape)}
+        write_json(directory / "world_model.json", description)
 
 
-def load_world_model(directory: Path, robot: Robot) -> FittedWorldModel:
+def load_world_model(directory: Path, robot: Robot) -> NetworkWorldModel | ServoWorldModel:
     """Reads what ``save`` wrote and checks that it fits the robot."""
-    description = read_json(directory / DESCRIPTION)
+    description = read_json(directory / "world_model.json")
     kind = description.get("kind")
     if kind not in KINDS:
-        raise InputError(f"{directory / DESCRIPTION} names an unknown kind of world model {kind!r}; known: {KINDS}")
-    dynamics = build_dynamics(kind, robot, description, str(directory / DESCRIPTION))
-    tensors, _ = load_tensors(directory / WEIGHTS, torch.device("cpu"))
-    check_same_tensors(tensors, dynamics.state_dict(), f"{directory / WEIGHTS} (for robot {robot.name!r})")
+        raise InputError(
+            f"{directory / 'world_model.json'} names an unknown kind of world model, {kind!r}; "
+            f"known kinds: {', '.join(KINDS)}"
+        )
+    path = directory / "world_model.safetensors"
+    tensors, _ = load_tensors(path, torch.device("cpu"))
+    what = f"{path}, read for robot {robot.name!r},"
+    if kind == "servo":
+        return servo_from_tensors(robot, tensors, what)
+    shape = _read_shape(description, directory / "world_model.json")
+    dynamics = DYNAMICS[kind](robot, shape)
+    check_same_tensors(tensors, dynamics.state_dict(), what)
     dynamics.load_state_dict(tensors)
-    return FittedWorldModel(robot, kind, dynamics)
+    return NetworkWorldModel(robot, kind, dynamics)
+
+
+def _read_shape(description: dict[str, Any], path: Path) -> NetworkShape:
+    network = description.get("network")
+    expected = {"hidden": int, "layers": int, "velocity": bool, "residual": bool, "relative_actions": bool}
+    if not isinstance(network, dict) or {name: type(value) for name, value in network.items()} != expected:
+        raise InputError(f"{path} must describe its network by {', '.join(expected)}; it says {network!r}")
+    return NetworkShape(**cast(dict[str, Any], network))

@@ -6,6 +6,7 @@ training data, travels with the weights.
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -16,6 +17,10 @@ from speedup_patch.maths.normalize import Normalizer
 from speedup_patch.observations import command_matrix, feature_size
 from speedup_patch.robots import Robot
 from speedup_patch.world_model.windows import Window
+
+
+MIN_SPREAD = 0.01
+"""The least spread, as a share of the overall one, by which a step's error is judged: noise should not dominate."""
 
 
 @dataclass(frozen=True)
@@ -58,12 +63,14 @@ class NetworkDynamics(nn.Module, ABC):
     """What the two networks share: how observations and commands enter, and how predictions leave."""
 
     origin: Tensor
+    spread: Tensor
 
     def __init__(self, robot: Robot, shape: NetworkShape) -> None:
         super().__init__()
         self.shape = shape
         self.x_size = feature_size(robot)
         self.register_buffer("origin", torch.from_numpy(command_matrix(robot)).float(), persistent=False)
+        self.register_buffer("spread", torch.ones(1, self.x_size), persistent=False)
         self.observation_scaling = Scaling(2 * self.x_size)
         self.command_scaling = Scaling(robot.action_size)
         self.target_scaling = Scaling(self.x_size)
@@ -79,21 +86,24 @@ class NetworkDynamics(nn.Module, ABC):
 
     @abstractmethod
     def loss(self, window: Window) -> Float[Tensor, ""]:
-        """Mean squared error of the valid steps in units of the training data's spread."""
+        """Mean squared error of the valid steps, in units of how far the training data move by then."""
 
     def fit_scaling(self, window: Window) -> None:
         """Reads the normalisation from training windows."""
         valid = window.valid
         self.observation_scaling.fit(window.observations)
         self.command_scaling.fit(self._relative(window.observations, window.actions)[valid])
-        self.target_scaling.fit(self._change(window.observations, window.targets)[valid])
+        change = self._change(window.observations, window.targets)
+        self.target_scaling.fit(change[valid])
+        # A change grows with time. Judged by one spread, the first steps would hardly count, yet accelerated chunks
+        # are short: every step is judged by its own.
+        normalised = self.target_scaling(change) * valid[..., None]
+        self.spread = (normalised**2).sum(dim=0).div(valid.sum(dim=0)[:, None]).sqrt().clamp_min(MIN_SPREAD)
 
     def _inputs(self, observations: Float[Tensor, "B O"]) -> Float[Tensor, "B I"]:
         return self.observation_scaling(observations)[..., : self.input_size]
 
-    def _relative(
-        self, observations: Float[Tensor, "B O"], actions: Float[Tensor, "B L A"]
-    ) -> Float[Tensor, "B L A"]:
+    def _relative(self, observations: Float[Tensor, "B O"], actions: Float[Tensor, "B L A"]) -> Float[Tensor, "B L A"]:
         """Commands that are targets, as distances from where the robot starts."""
         if not self.shape.relative_actions:
             return actions
@@ -111,7 +121,7 @@ class NetworkDynamics(nn.Module, ABC):
         self, outputs: Float[Tensor, "B L X"], observations: Float[Tensor, "B O"], window: Window
     ) -> Float[Tensor, ""]:
         wanted = self.target_scaling(self._change(observations, window.targets))
-        squared = ((outputs - wanted) ** 2).mean(dim=-1)
+        squared = (((outputs - wanted) / self.spread) ** 2).mean(dim=-1)
         return (squared * window.valid).sum() / window.valid.sum()
 
 
@@ -150,7 +160,7 @@ class OneStepDynamics(NetworkDynamics):
         super().__init__(robot, shape)
         sizes = [self.input_size + robot.action_size] + [shape.hidden] * (shape.layers + 1)
         layers: list[nn.Module] = []
-        for before, after in zip(sizes[:-1], sizes[1:], strict=True):
+        for before, after in pairwise(sizes):
             layers += [nn.Linear(before, after), nn.SiLU()]
         self.step = nn.Sequential(*layers, nn.Linear(shape.hidden, self.x_size))
 

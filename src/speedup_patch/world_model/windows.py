@@ -7,10 +7,18 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from speedup_patch.data import Demonstrations
+from speedup_patch.data import Demonstrations, Episode
 from speedup_patch.errors import InputError
 from speedup_patch.observations import feature_size, observe_episode
 from speedup_patch.robots import Robot
+
+SENT = "executed_action"
+"""The extra column that says what the robot was really sent, where that is not the action a policy should learn."""
+
+
+def sent_actions(episode: Episode) -> Float[np.ndarray, "T A"]:
+    """What the robot was sent: dynamics answer to that, whatever the data set calls its action."""
+    return episode.extras.get(SENT, episode.actions)
 
 
 class Window(NamedTuple):
@@ -36,7 +44,7 @@ class Windows:
         if lengths.max() < 2:
             raise InputError("a world model needs episodes of at least two control steps; every episode here has one")
         rows = np.concatenate([observe_episode(robot, episode) for episode in demonstrations])
-        actions = np.concatenate([episode.actions for episode in demonstrations])
+        actions = np.concatenate([sent_actions(episode) for episode in demonstrations])
         last = np.repeat(np.cumsum(lengths) - 1, lengths)
         starts = np.flatnonzero(np.arange(len(last)) < last)
         self.feature_size = feature_size(robot)

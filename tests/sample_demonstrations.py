@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from speedup_patch.data import Demonstrations, Episode
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
+EXTRAS = ["observation.environment_state", "observation.force", "executed_action"]
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ RECIPES = st.builds(
     Recipe,
     state_size=st.integers(1, 4),
     action_size=st.integers(1, 4),
-    extras=st.dictionaries(st.sampled_from(["observation.environment_state", "observation.force"]), st.integers(1, 3)),
+    extras=st.dictionaries(st.sampled_from(EXTRAS), st.integers(1, 3)),
     control_hz=st.sampled_from([12.5, 20.0, 50.0]),
     episodes=st.lists(st.tuples(st.integers(1, 6), TEXTS), min_size=1, max_size=4),
     robot_name=TEXTS,

@@ -1,0 +1,189 @@
+"""Joints as servos: each follows its own command like a damped spring with friction; kinematics does the rest.
+
+Everything is in units of one control step, so that the velocity of a joint is what it moved since the last step.
+A joint at q, with velocity v and command u, is pulled by
+
+    pull = stiffness * (u - q) + bias
+    friction = clip(share * (pull + grip * v), -limit, limit)
+    acceleration = pull - friction - damping * v
+
+so friction eats a share of whatever pulls and brakes what moves, but never more than ``limit``: a slow joint creeps
+behind its command, a fast one breaks away and follows at a constant distance. Demonstrations at 1x show a joint mostly
+below that limit, commands at 2-4x drive it beyond; a law that knows the limit is what makes the fit carry over.
+"""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+
+from speedup_patch.artefacts import write_json
+from speedup_patch.errors import InputError
+from speedup_patch.observations import features, split_observation
+from speedup_patch.robots import KinematicChain, Robot
+from speedup_patch.tensor_files import check_same_tensors, save_tensors
+
+SUBSTEPS = 5
+"""Integration steps per control step."""
+
+MAX_STIFFNESS = 0.8 * SUBSTEPS**2
+"""Above this the integration would not be stable; such a joint is where it is told to be within one control step."""
+
+HELD_SPEED, HELD_GAP, HELD_OPENING = 0.002, 0.25, 0.9
+"""A gripper holds something when it moves less than the first per step, although it is told to close by more than the
+second, and is open by less than the third; all as shares of its stroke."""
+
+ROWS_AT_ONCE = 4096
+"""Rollouts computed together: what fits in a processor's cache is fastest."""
+
+
+class Servo(NamedTuple):
+    """The law of one joint, or of many as arrays of the same shape."""
+
+    stiffness: Float[np.ndarray, "*P"]
+    damping: Float[np.ndarray, "*P"]
+    share: Float[np.ndarray, "*P"]
+    grip: Float[np.ndarray, "*P"]
+    limit: Float[np.ndarray, "*P"]
+    bias: Float[np.ndarray, "*P"]
+
+
+class Stops(NamedTuple):
+    """The lowest and the highest position that joints can reach."""
+
+    low: Float[np.ndarray, "*P"]
+    high: Float[np.ndarray, "*P"]
+
+
+NO_STOPS = Stops(np.array(-np.inf), np.array(np.inf))
+
+
+def simulate(
+    servo: Servo,
+    position: Float[np.ndarray, "*P"],
+    velocity: Float[np.ndarray, "*P"],
+    commands: Float[np.ndarray, "L *P"],
+    stops: Stops,
+) -> Float[np.ndarray, "L *P"]:
+    """Where the joint is after each of L commands; shapes broadcast, so one call runs many joints, starts or laws."""
+    step = 1.0 / SUBSTEPS
+    kept = 1.0 / (1.0 + step * servo.damping)
+    pull_gain, grip_gain, limit = step * servo.stiffness, step * servo.grip, step * servo.limit
+    shape = np.broadcast_shapes(position.shape, commands.shape[1:], servo.stiffness.shape)
+    trajectory = np.empty((len(commands), *shape))
+    for index, command in enumerate(commands):
+        towards = pull_gain * command + step * servo.bias
+        for _ in range(SUBSTEPS):
+            pull = towards - pull_gain * position
+            friction = np.minimum(np.maximum(servo.share * (pull + grip_gain * velocity), -limit), limit)
+            velocity = (velocity + pull - friction) * kept
+            position = np.minimum(np.maximum(position + step * velocity, stops.low), stops.high)
+        trajectory[index] = position
+    return trajectory
+
+
+class Stroke(NamedTuple):
+    """Where a gripper is closed and open; NaN for a joint, which never holds anything."""
+
+    closed: Float[np.ndarray, "*P"]
+    open: Float[np.ndarray, "*P"]
+
+
+def is_held(
+    position: Float[np.ndarray, "*P"],
+    velocity: Float[np.ndarray, "*P"],
+    command: Float[np.ndarray, "*P"],
+    stroke: Stroke,
+) -> Bool[np.ndarray, "*P"]:
+    """Whether a gripper has something between its fingers: told to close, it stands still."""
+    span = stroke.open - stroke.closed
+    still = np.abs(velocity / span) < HELD_SPEED
+    return still & ((position - stroke.closed) / span < HELD_OPENING) & ((position - command) / span > HELD_GAP)
+
+
+def why_no_servo(robot: Robot) -> str | None:
+    """Why this robot's joints cannot be modelled as servos, or None when they can."""
+    driven = set(robot.drives.values())
+    for arm in robot.arms:
+        if not isinstance(arm.pose, KinematicChain):
+            return f"the pose of arm {arm.name!r} is read from the state, not computed from its joints"
+        undriven = [robot.state_names[joint] for joint in arm.pose.joints if joint not in driven]
+        if undriven:
+            return f"no action is the target of {', '.join(undriven)}"
+    return None
+
+
+def refuse_without_servos(robot: Robot) -> None:
+    """Raises an error when this robot's joints cannot be modelled as servos."""
+    reason = why_no_servo(robot)
+    if reason:
+        raise InputError(f"robot {robot.name!r} cannot have a servo world model: {reason}; use kind 'gru'")
+
+
+class ServoWorldModel:
+    """A ``WorldModel`` of one servo per driven state dimension; what no action drives stays as it is.
+
+    ``servo``, ``low`` and ``high`` hold one number per entry of ``robot.drives``; commands beyond low..high are cut.
+    """
+
+    kind = "servo"
+
+    def __init__(self, robot: Robot, servo: Servo, low: Float[np.ndarray, " J"], high: Float[np.ndarray, " J"]) -> None:
+        refuse_without_servos(robot)
+        self.robot = robot
+        self.servo = servo
+        self.low, self.high = low, high
+        self._actions, self._states = list(robot.drives.keys()), list(robot.drives.values())
+        self._stroke = driven_strokes(robot)
+
+    def rollout(
+        self, observations: Float[np.ndarray, "B O"], actions: Float[np.ndarray, "B L A"]
+    ) -> Float[np.ndarray, "B L X"]:
+        """Predicted features x (see observations.py) after each of L actions, un-normalised."""
+        predictions = [
+            self._rollout(observations[first : first + ROWS_AT_ONCE], actions[first : first + ROWS_AT_ONCE])
+            for first in range(0, len(actions), ROWS_AT_ONCE)
+        ]
+        return np.concatenate(predictions)
+
+    def _rollout(
+        self, observations: Float[np.ndarray, "B O"], actions: Float[np.ndarray, "B L A"]
+    ) -> Float[np.ndarray, "B L X"]:
+        x, change = split_observation(observations)
+        # Every arm is a kinematic chain, so x begins with the whole state (see ``why_no_servo``).
+        position, velocity = x[:, self._states], change[:, self._states]
+        commands = np.clip(actions[..., self._actions], self.low, self.high).transpose(1, 0, 2)
+        held = is_held(position, velocity, commands[0], self._stroke)
+        opens_upwards = self._stroke.open > self._stroke.closed
+        low = np.where(held & opens_upwards, position, -np.inf)
+        high = np.where(held & ~opens_upwards, position, np.inf)
+        states = np.repeat(x[:, None, : self.robot.state_size], len(commands), axis=1)
+        states[..., self._states] = simulate(self.servo, position, velocity, commands, Stops(low, high)).transpose(
+            1, 0, 2
+        )
+        return features(self.robot, states).astype(np.float32)
+
+    def save(self, directory: Path) -> None:
+        """Writes the fitted law."""
+        arrays = self.servo._asdict() | {"low": self.low, "high": self.high}
+        tensors = {name: torch.from_numpy(array.astype(np.float64)) for name, array in arrays.items()}
+        save_tensors(directory / "world_model.safetensors", tensors)
+        write_json(directory / "world_model.json", {"kind": self.kind, "robot": self.robot.name})
+
+
+def driven_strokes(robot: Robot) -> Stroke:
+    """The strokes of all driven state dimensions."""
+    grippers = {gripper.action: (gripper.closed, gripper.open) for gripper in robot.grippers}
+    ends = np.array([grippers.get(action, (np.nan, np.nan)) for action in robot.drives])
+    return Stroke(ends[:, 0], ends[:, 1])
+
+
+def servo_from_tensors(robot: Robot, tensors: dict[str, torch.Tensor], what: str) -> ServoWorldModel:
+    """The servo world model that ``save`` wrote; ``what`` is named when it does not fit the robot."""
+    expected = {name: torch.zeros(len(robot.drives)) for name in (*Servo._fields, "low", "high")}
+    check_same_tensors(tensors, expected, what)
+    arrays = {name: tensor.numpy().astype(np.float64) for name, tensor in tensors.items()}
+    low, high = arrays.pop("low"), arrays.pop("high")
+    return ServoWorldModel(robot, Servo(**arrays), low, high)

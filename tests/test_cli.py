@@ -1,0 +1,154 @@
+"""The commands as a user types them, on the real simulator with the bundled policy."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+
+from speedup_patch.cli import main
+from speedup_patch.datasets import read_demonstrations, write_demonstrations
+from stand_ins import smooth_demonstrations
+
+TASK = "aloha/insertion"
+
+
+@pytest.fixture
+def sup(monkeypatch, capsys):
+    """Runs ``sup ...`` and returns (exit code, stdout, stderr)."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["sup", *map(str, arguments)])
+        code = 0
+        try:
+            main()
+        except SystemExit as exit:
+            code = exit.code
+        return code, *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory):
+    path = tmp_path_factory.mktemp("data") / "wander"
+    write_demonstrations(smooth_demonstrations(), path)
+    return path
+
+
+def train(sup, dataset, out, *more):
+    return sup("train", dataset, "--robot", "aloha", "--out", out, "--chunk", 12, "--rates", "1,2", "--steps", 20, *more)
+
+
+@pytest.fixture
+def patch(sup, dataset, tmp_path):
+    code, _, error = train(sup, dataset, tmp_path / "my.patch")
+    assert code == 0, error
+    return tmp_path / "my.patch"
+
+
+def test_every_command_explains_itself(sup):
+    for command in ("demo", "collect", "inspect", "train", "check", "eval"):
+        code, out, _ = sup(command, "--help")
+        assert code == 0
+        assert "usage: sup" in out
+
+
+def test_train_then_check(sup, dataset, patch):
+    assert {file.name for file in patch.iterdir()} >= {"patch.json", "world_model.safetensors", "scheduler.safetensors"}
+    assert not patch.with_name("my.patch.training").exists()
+    code, out, _ = sup("check", patch, dataset, "--json")
+    report = json.loads(out)
+    assert code == 0
+    assert report["held_out"] is True
+    assert [figures["rate"] for figures in report["rates"]] == [1.0, 2.0]
+    assert sum(figures["chosen_share"] for figures in report["rates"]) == pytest.approx(1.0)
+    code, out, _ = sup("check", patch, dataset)
+    assert "agrees with greedy" in out
+
+
+def test_inspect_names_the_robot(sup, dataset):
+    code, out, _ = sup("inspect", dataset, "--json")
+    assert code == 0
+    assert json.loads(out)["looks_like"] == "aloha"
+
+
+def test_collect_and_evaluate_in_the_simulator(sup, tmp_path):
+    code, out, error = sup("collect", TASK, "--episodes", 2, "--out", tmp_path / "demos", "--processes", 1, "--json")
+    assert code == 0, error
+    assert json.loads(out)["episodes"] == len(read_demonstrations(tmp_path / "demos")) == 2
+    arguments = ("eval", TASK, "--policy", f"bundled:{TASK}", "--scheduler", "base", "fixed:2")
+    arguments = (*arguments, "--out", tmp_path / "run", "--processes", 1, "--json")
+    code, out, error = sup(*arguments, "--episodes", 1)
+    assert code == 0, error
+    code, out, _ = sup(*arguments, "--episodes", 2)
+    report = json.loads(out)
+    assert report["schedulers"]["base"]["episodes"] == 2
+    assert report["schedulers"]["fixed:2"]["rate_mean"] == pytest.approx(2.0)
+    lines = (tmp_path / "run" / "episodes.jsonl").read_text().splitlines()
+    assert sorted((json.loads(line)["scheduler"], json.loads(line)["seed"]) for line in lines) == [
+        ("base", 0),
+        ("base", 1),
+        ("fixed:2", 0),
+        ("fixed:2", 1),
+    ]
+
+
+def refused(result, *words):
+    """Exit code 2, no traceback, and every word in the message."""
+    code, _, error = result
+    assert code == 2
+    assert "Traceback" not in error
+    assert len(error.strip().splitlines()) <= 2
+    for word in words:
+        assert word in error
+
+
+def test_bad_input_to_train(sup, dataset, patch, tmp_path):
+    out = tmp_path / "new.patch"
+    refused(sup("train", tmp_path / "nothing", "--robot", "aloha", "--out", out), "nothing")
+    refused(sup("train", dataset, "--robot", "hal", "--out", out), "hal", "aloha")
+    refused(train(sup, dataset, patch), "exists")
+    refused(train(sup, dataset, out, "--preset", "fast"), "fast", "bigym")
+    refused(train(sup, dataset, out, "--epsilon", "-1"), "epsilon")
+    refused(sup("train", dataset, "--robot", "aloha", "--out", out, "--chunk", 200), "episode 0", "200")
+    refused(sup("train", dataset, "--robot", "aloha", "--out", out, "--rates", "one"), "1,2,3,4")
+    refused(sup("train", dataset, "--robot", "aloha", "--out", out, "--device", "abacus"), "abacus")
+    assert not out.exists()
+
+
+def test_data_that_is_not_finite_is_refused_where_it_is(sup, tmp_path):
+    demonstrations = smooth_demonstrations(episodes=2, steps=30)
+    path = tmp_path / "bad.npz"
+    write_demonstrations(demonstrations, path)
+    arrays = dict(np.load(path))
+    arrays["states"][40, 3] = np.nan
+    np.savez(path, **arrays)
+    refused(sup("train", path, "--robot", "aloha", "--out", tmp_path / "p"), "bad.npz", "episode 1", "10")
+
+
+def test_bad_input_to_eval(sup, patch, tmp_path):
+    run = tmp_path / "run"
+
+    def evaluate(env=TASK, policy=f"bundled:{TASK}", scheduler="base", episodes=1):
+        arguments = ("--policy", policy, "--scheduler", scheduler, "--episodes", episodes, "--out", run)
+        return sup("eval", env, *arguments)
+
+    refused(evaluate(env="aloha/juggle"), "aloha/juggle", "aloha/insertion")
+    refused(evaluate(policy="oracle"), "oracle", "onnx")
+    refused(evaluate(policy="onnx:nowhere.onnx"), "nowhere.onnx")
+    refused(evaluate(policy="bundled:aloha/juggle"), "aloha/insertion")
+    refused(evaluate(scheduler="warp9"), "warp9", "fixed:RATE")
+    refused(evaluate(scheduler="fixed:two"), "two")
+    refused(evaluate(scheduler="fixed:0.5"), "at least 1")
+    refused(evaluate(scheduler=f"mpc:{tmp_path}"), "not a patch folder")
+    refused(evaluate(episodes=0), "episode")
+    assert not run.exists()
+    # The patch was trained for chunks of 12; the policy answers with 24.
+    refused(evaluate(scheduler=str(patch)), "24", "--chunk")
+
+
+def test_a_file_that_is_no_policy_is_refused(sup, tmp_path):
+    path = tmp_path / "bad.onnx"
+    path.write_bytes(b"not a model" * 10)
+    refused(sup("eval", TASK, "--policy", f"onnx:{path}", "--scheduler", "base", "--out", tmp_path / "run"), "bad.onnx")

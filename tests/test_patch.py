@@ -1,0 +1,176 @@
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from speedup_patch.baselines import FixedRate, OneRatePerChunk
+from speedup_patch.errors import InputError
+from speedup_patch.evaluation.rollout import run_episode
+from speedup_patch.patch import ScheduledPolicy, SpeedupPatch, load_patch
+from speedup_patch.pipeline import TrainingConfig, train_patch
+from speedup_patch.relabel import Rates
+from speedup_patch.robots import ALOHA
+from speedup_patch.scheduler.config import SchedulerConfig
+from speedup_patch.training import LoopConfig
+from speedup_patch.world_model.config import WorldModelConfig
+from stand_ins import DELTA_ROBOT, LaggingEnv, ReplayPolicy, smooth_demonstrations
+
+N = 12
+LOOP = LoopConfig(steps=40, batch_size=64, learning_rate=1e-3, evaluate_every=20, patience=0, seed=0)
+CONFIG = TrainingConfig(
+    chunk_length=N,
+    rates=Rates((1.0, 2.0, 3.0)),
+    world_model=WorldModelConfig(kind="gru", hidden=16, loop=LOOP),
+    scheduler=SchedulerConfig(hidden=16, loop=LOOP),
+)
+
+
+@pytest.fixture(scope="module")
+def patch():
+    return train_patch(smooth_demonstrations(), ALOHA, CONFIG, device=torch.device("cpu"))
+
+
+@pytest.fixture
+def folder(patch, tmp_path):
+    patch.save(tmp_path / "my.patch")
+    return tmp_path / "my.patch"
+
+
+def observation(episode, t=20):
+    return {"state": episode.states[t], "previous_state": episode.states[t - 1]}
+
+
+def fixed(rate, policy):
+    return ScheduledPolicy(policy, ALOHA, OneRatePerChunk(FixedRate(rate)))
+
+
+def test_a_loaded_patch_answers_like_the_one_that_was_saved(patch, folder):
+    episode = smooth_demonstrations(seed=3).episodes[0]
+    answers = [SpeedupPatch(ReplayPolicy(episode, N), each).infer(observation(episode)) for each in (patch, folder)]
+    np.testing.assert_array_equal(*answers)
+    assert 1 <= len(answers[0]) <= N
+
+
+def test_provenance_tells_how_it_came_to_be(folder):
+    provenance = load_patch(folder).provenance
+    assert provenance["data"]["fingerprint"] == smooth_demonstrations().fingerprint()
+    assert provenance["config"]["chunk_length"] == N
+    assert provenance["penalty_meets_bound"] is True
+    assert 0 <= provenance["held_out"]["scheduler"]["violating"] <= 1
+
+
+def test_rate_one_reproduces_the_policy():
+    episode = smooth_demonstrations().episodes[0]
+    policy = fixed(1.0, ReplayPolicy(episode, N))
+    assert np.array_equal(policy.infer(observation(episode)), episode.actions[:N])
+
+
+def test_an_unfamiliar_state_runs_the_original_chunk(patch):
+    episode = smooth_demonstrations().episodes[0]
+    policy = SpeedupPatch(ReplayPolicy(episode, N), patch)
+    far = {"state": episode.states[0] + 3.0, "previous_state": episode.states[0] + 3.0}
+    assert np.array_equal(policy.infer(far), episode.actions[:N])
+    assert policy.fallbacks == {"unfamiliar state": 1}
+
+
+def test_velocity_is_predicted_when_the_caller_does_not_report_it(patch):
+    episode = smooth_demonstrations().episodes[0]
+    policy = SpeedupPatch(ReplayPolicy(episode, N), patch)
+    for t in (0, 10, 20):
+        answer = policy.infer({"state": episode.states[t]})
+        assert np.isfinite(answer).all()
+
+
+class Broken:
+    """A stand-in policy that answers with whatever it is given."""
+
+    def __init__(self, chunk):
+        self.chunk = chunk
+
+    def infer(self, observation):
+        return self.chunk
+
+    def reset(self):
+        pass
+
+
+NAN = np.full((N, 14), 0.1)
+NAN[3, 2] = np.nan
+
+
+@pytest.mark.parametrize(
+    ("chunk", "message"),
+    [
+        (np.zeros((N, 7)), "14"),
+        (np.zeros(14), "shape"),
+        (np.zeros((0, 14)), "shape"),
+        (NAN, "left_elbow"),
+        (np.zeros((N + 1, 14)), f"--chunk {N + 1}"),
+    ],
+)
+def test_a_wrong_chunk_is_an_error_to_the_caller(patch, chunk, message):
+    with pytest.raises(InputError, match=message):
+        SpeedupPatch(Broken(chunk), patch).infer(observation(smooth_demonstrations().episodes[0]))
+
+
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [({}, "no 'state'"), ({"state": np.zeros(3)}, "14"), ({"state": np.full(14, np.nan)}, "left_waist")],
+)
+def test_a_wrong_state_is_an_error_to_the_caller(patch, state, message):
+    with pytest.raises(InputError, match=message):
+        SpeedupPatch(Broken(np.zeros((N, 14))), patch).infer(state)
+
+
+def test_a_patch_for_another_robot_is_refused(folder):
+    with pytest.raises(InputError, match="made for robot 'aloha', not for 'stand_in_delta'"):
+        load_patch(folder, DELTA_ROBOT)
+    slower = dataclasses.replace(ALOHA, control_hz=30.0)
+    with pytest.raises(InputError, match="made for robot"):
+        load_patch(folder, slower)
+
+
+@pytest.mark.parametrize("name", ["world_model.safetensors", "scheduler.safetensors", "patch.json", "scheduler.json"])
+def test_a_truncated_patch_is_refused_by_file(folder, name):
+    file = folder / name
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+    with pytest.raises(InputError, match=name):
+        load_patch(folder)
+
+
+@pytest.mark.parametrize("key", ["robot", "epsilon", "guard", "format_version"])
+def test_a_patch_that_lacks_a_part_is_refused(folder, key):
+    document = json.loads((folder / "patch.json").read_text())
+    del document[key]
+    (folder / "patch.json").write_text(json.dumps(document))
+    with pytest.raises(InputError):
+        load_patch(folder)
+
+
+def test_an_existing_folder_is_not_replaced(patch, folder):
+    with pytest.raises(InputError, match="exists"):
+        patch.save(folder)
+
+
+def test_data_of_another_size_is_refused():
+    with pytest.raises(InputError, match="14 state"):
+        train_patch(smooth_demonstrations(), DELTA_ROBOT, CONFIG, device=torch.device("cpu"))
+
+
+def test_faster_schedulers_solve_the_episode_in_fewer_steps():
+    episode = smooth_demonstrations(steps=96).episodes[0]
+    steps = []
+    for rate in (1.0, 2.0, 3.0):
+        result = run_episode(LaggingEnv(episode), fixed(rate, ReplayPolicy(episode, N)), seed=0)
+        assert result.success
+        assert result.rate_mean == pytest.approx(rate)
+        steps.append(result.steps)
+    assert steps == [96, 48, 32]
+
+
+def test_an_environment_with_another_robot_is_refused():
+    episode = smooth_demonstrations().episodes[0]
+    with pytest.raises(InputError, match="is for robot"):
+        run_episode(LaggingEnv(episode, robot=DELTA_ROBOT), fixed(1.0, ReplayPolicy(episode, N)), seed=0)
