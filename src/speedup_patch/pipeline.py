@@ -30,13 +30,13 @@ class TrainingConfig:
 
     chunk_length: int = 24
     rates: Rates = field(default_factory=Rates)
-    epsilon: float = 0.02
+    epsilon: float = 0.03
     """Largest deviation that still counts as the same motion (half metres + half angle in radians)."""
     held_out: float = 0.1
     """Share of episodes kept for validation."""
     accelerated_starts: bool = True
     """Also relabel states as they would be reached at speed (see relabel.py)."""
-    states: int = 20000
+    states: int = 10000
     """About how many demonstrated states are relabelled, spread evenly; each may add one reached at speed."""
     seed: int = 0
     world_model: WorldModelConfig = field(default_factory=WorldModelConfig)
@@ -96,12 +96,11 @@ def train_patch(
         epsilon=config.epsilon,
         penalty=config.penalty,
         accelerated_starts=config.accelerated_starts,
-        states=config.states,
         rng=rng,
     )
     scheduler, choice_figures = train_scheduler(
-        label(training),
-        label(held_out),
+        label(training, states=config.states),
+        label(held_out, states=max(config.states // 4, 1)),
         robot,
         config.rates,
         config.scheduler,

@@ -30,7 +30,7 @@ MODEL_FILES: dict[Task, str] = {
     "transfer": "bimanual_viperx_transfer_cube.xml",
     "insertion": "bimanual_viperx_insertion.xml",
 }
-MAX_STEPS = 1000
+MAX_STEPS = 900
 """Control steps before an attempt counts as failed: one and a half times the longest demonstration (see collect.py)."""
 
 ROBOT_QPOS = 16

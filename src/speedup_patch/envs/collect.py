@@ -2,12 +2,10 @@
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
 from functools import cache, partial
 from multiprocessing import get_context
 
 import numpy as np
-from jaxtyping import Float
 
 from speedup_patch.data import Demonstrations, Episode
 from speedup_patch.envs import INSTRUCTIONS, make_env, make_expert
@@ -15,17 +13,13 @@ from speedup_patch.envs.expert import Expert
 from speedup_patch.envs.hand_motion import SmoothNoise
 from speedup_patch.errors import InputError
 from speedup_patch.interfaces import Env
-from speedup_patch.robots import Gripper, Robot
 
 FIRST_SEED = 100_000
 """Demonstrations start from environment seeds at or above this one; evaluation uses the seeds below it."""
 
 SEEDS_PER_COLLECTION = 100_000
-DISTURBANCE_MEMORIES = (12.0, 50.0)
+DISTURBANCE_MEMORIES = (12.0,)
 """Control steps over which the two halves of the disturbance forget: pushes, and offsets that last for a while."""
-
-FUMBLE_SHARE, FUMBLE_STEPS = 0.2, 25
-"""In this share of episodes one gripper does the opposite of its command for so many steps, to show how to recover."""
 
 LONGEST_SHARE = 2 / 3
 """A demonstration may take this share of the environment's time limit; slower ones are dropped."""
@@ -39,14 +33,11 @@ def collect_episode(env: Env, expert: Expert, rng: np.random.Generator, seed: in
     observation = env.reset(seed)
     noises = [SmoothNoise(env.robot.action_size, memory, rng) for memory in DISTURBANCE_MEMORIES]
     strength = rng.uniform(0.3, 1.3) / np.sqrt(len(noises))
-    fumble = _draw_fumble(env.robot, rng)
     states, actions, executed, scenes = [], [], [], []
     end = limit = int(LONGEST_SHARE * env.max_steps)
     while len(states) < end:
         action = expert.act(observation)
         disturbed = action + strength * expert.tolerance() * sum(noise.sample() for noise in noises)
-        if fumble is not None:
-            disturbed = fumble.disturb(disturbed, len(states))
         states.append(observation["state"])
         actions.append(action)
         executed.append(disturbed)
@@ -63,29 +54,6 @@ def collect_episode(env: Env, expert: Expert, rng: np.random.Generator, seed: in
         task=INSTRUCTIONS[env.name],
         extras={"observation.environment_state": np.array(scenes), "executed_action": np.array(executed)},
     )
-
-
-@dataclass(frozen=True)
-class Fumble:
-    """A gripper that closes when told to open, or opens when told to close, from ``start`` on for a moment."""
-
-    gripper: Gripper
-    start: int
-
-    def disturb(self, action: Float[np.ndarray, " A"], step: int) -> Float[np.ndarray, " A"]:
-        """The action as the fumbling hand carries it out."""
-        if not self.start <= step < self.start + FUMBLE_STEPS:
-            return action
-        gripper, changed = self.gripper, action.copy()
-        opens = (action[gripper.action] - (gripper.open + gripper.closed) / 2) * (gripper.open - gripper.closed) > 0
-        changed[gripper.action] = gripper.closed if opens else gripper.open
-        return changed
-
-
-def _draw_fumble(robot: Robot, rng: np.random.Generator) -> Fumble | None:
-    if not robot.grippers or rng.random() > FUMBLE_SHARE:
-        return None
-    return Fumble(robot.grippers[rng.integers(len(robot.grippers))], int(rng.integers(40, 260)))
 
 
 def collect_demonstrations(

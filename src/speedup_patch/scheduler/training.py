@@ -65,6 +65,9 @@ class IqlLearner:
         self.value = Value(observation_size, config.hidden).to(device)
         torch.set_rng_state(generator_state)
         self.target = copy.deepcopy(self.critic).requires_grad_(False)
+        for module in self.target.modules():
+            if isinstance(module, torch.nn.GRU):
+                module.flatten_parameters()
         self.critic_optimizer = torch.optim.Adam(self.critic.parameters(), lr=config.loop.learning_rate)
         self.value_optimizer = torch.optim.Adam(self.value.parameters(), lr=config.loop.learning_rate)
 

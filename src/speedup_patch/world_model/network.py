@@ -18,7 +18,6 @@ from speedup_patch.observations import command_matrix, feature_size
 from speedup_patch.robots import Robot
 from speedup_patch.world_model.windows import Window
 
-
 MIN_SPREAD = 0.01
 """The least spread, as a share of the overall one, by which a step's error is judged: noise should not dominate."""
 

@@ -3,7 +3,7 @@
 Everything is in units of one control step, so that the velocity of a joint is what it moved since the last step.
 A joint at q, with velocity v and command u, is pulled by
 
-    pull = stiffness * (u - q) + bias
+    pull = stiffness * (u + offset - q)
     friction = clip(share * (pull + grip * v), -limit, limit)
     acceleration = pull - friction - damping * v
 
@@ -47,7 +47,7 @@ class Servo(NamedTuple):
     share: Float[np.ndarray, "*P"]
     grip: Float[np.ndarray, "*P"]
     limit: Float[np.ndarray, "*P"]
-    bias: Float[np.ndarray, "*P"]
+    offset: Float[np.ndarray, "*P"]
 
 
 class Stops(NamedTuple):
@@ -57,30 +57,38 @@ class Stops(NamedTuple):
     high: Float[np.ndarray, "*P"]
 
 
-NO_STOPS = Stops(np.array(-np.inf), np.array(np.inf))
-
-
 def simulate(
     servo: Servo,
-    position: Float[np.ndarray, "*P"],
-    velocity: Float[np.ndarray, "*P"],
-    commands: Float[np.ndarray, "L *P"],
-    stops: Stops,
+    position: Float[np.ndarray, "*#P"],
+    velocity: Float[np.ndarray, "*#P"],
+    commands: Float[np.ndarray, "L *#P"],
+    stops: Stops | None = None,
 ) -> Float[np.ndarray, "L *P"]:
     """Where the joint is after each of L commands; shapes broadcast, so one call runs many joints, starts or laws."""
     step = 1.0 / SUBSTEPS
+    gain, hold, limit = step**2 * servo.stiffness, step * servo.grip, step**2 * servo.limit
     kept = 1.0 / (1.0 + step * servo.damping)
-    pull_gain, grip_gain, limit = step * servo.stiffness, step * servo.grip, step * servo.limit
     shape = np.broadcast_shapes(position.shape, commands.shape[1:], servo.stiffness.shape)
-    trajectory = np.empty((len(commands), *shape))
-    for index, command in enumerate(commands):
-        towards = pull_gain * command + step * servo.bias
+    place, motion = np.broadcast_to(position, shape).copy(), np.broadcast_to(step * velocity, shape).copy()
+    pull, friction, trajectory = np.empty(shape), np.empty(shape), np.empty((len(commands), *shape))
+    # All in place: these few lines take nearly all the time that fitting and predicting take.
+    for index, target in enumerate(commands + servo.offset):
         for _ in range(SUBSTEPS):
-            pull = towards - pull_gain * position
-            friction = np.minimum(np.maximum(servo.share * (pull + grip_gain * velocity), -limit), limit)
-            velocity = (velocity + pull - friction) * kept
-            position = np.minimum(np.maximum(position + step * velocity, stops.low), stops.high)
-        trajectory[index] = position
+            np.subtract(target, place, out=pull)
+            pull *= gain
+            np.multiply(motion, hold, out=friction)
+            friction += pull
+            friction *= servo.share
+            np.maximum(friction, -limit, out=friction)
+            np.minimum(friction, limit, out=friction)
+            motion += pull
+            motion -= friction
+            motion *= kept
+            place += motion
+            if stops is not None:
+                np.maximum(place, stops.low, out=place)
+                np.minimum(place, stops.high, out=place)
+        trajectory[index] = place
     return trajectory
 
 

@@ -10,10 +10,11 @@ starts from the best of a coarse grid, because the friction limit makes the cost
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
+from typing import Any, cast
 
 import numpy as np
 from jaxtyping import Float
-from scipy.optimize import OptimizeResult, least_squares
+from scipy.optimize import least_squares
 
 from speedup_patch.data import Demonstrations
 from speedup_patch.robots import Robot
@@ -34,6 +35,9 @@ WHITENING_ORDER = 2
 """How many earlier errors foretell the next."""
 
 DERIVATIVE_STEP = 1e-4
+TOLERANCE = 1e-4
+"""Relative gain or change below which a search stops."""
+
 STARTS = 2
 """Points of the grid from which the search starts."""
 
@@ -51,7 +55,7 @@ def unpack_spring(z: Float[np.ndarray, "3 *P"]) -> Servo:
     """A servo without friction from (log stiffness, log damping, offset)."""
     stiffness = np.minimum(np.exp(z[0]), MAX_STIFFNESS)
     nothing = np.zeros_like(stiffness)
-    return Servo(stiffness, np.exp(z[1]), nothing, nothing, nothing, z[2] * stiffness)
+    return Servo(stiffness, np.exp(z[1]), nothing, nothing, nothing, z[2])
 
 
 def unpack_friction(z: Float[np.ndarray, "5 *P"]) -> Servo:
@@ -62,7 +66,7 @@ def unpack_friction(z: Float[np.ndarray, "5 *P"]) -> Servo:
     share = 1.0 / (1.0 + np.exp(-z[3]))
     stiffness = np.minimum(np.exp(z[0]) / (1.0 - share), MAX_STIFFNESS)
     damping = np.full_like(stiffness, 0.02)
-    return Servo(stiffness, damping, share, np.exp(z[1]) / share, np.exp(z[4]), z[2] * stiffness)
+    return Servo(stiffness, damping, share, np.exp(z[1]) / share, np.exp(z[4]), z[2])
 
 
 STIFFNESSES, DAMPING_RATIOS = np.log([0.003, 0.03, 0.1, 0.3, 1.0, 3.0]), np.log([0.3, 1.0, 2.0, 4.0])
@@ -71,32 +75,35 @@ SPRING_GRID = np.array([[k, ratio + k / 2, 0.0] for k, ratio in product(STIFFNES
 FRICTION_GRID = np.array(
     [[k, ratio + k / 2, 0.0, 2.2, limit] for k, ratio, limit in product(STIFFNESSES[1:], DAMPING_RATIOS, LIMITS)]
 )
-LOW = np.array([-7.0, -4.0, -1.0, -2.0, -8.0])
+LOW = np.array([-7.0, -5.0, -1.0, -2.0, -8.0])
 HIGH = np.array([4.0, 4.0, 1.0, 5.0, 4.0])
 
 
 @dataclass(frozen=True)
 class Solution:
-    """A fitted law, its whitened cost and its errors."""
+    """A law as the numbers that were searched for, what it costs, and its errors."""
 
     z: Float[np.ndarray, " Z"]
     servo: Servo
     cost: float
-    errors: Float[np.ndarray, "L W"]
+    errors: Float[np.ndarray, "K W"]
 
 
 def fit_servo(stretches: Stretches) -> Servo:
     """The law that explains the stretches best."""
-    plainly = np.zeros(WHITENING_ORDER)
-    spring = _fit(unpack_spring, SPRING_GRID, [], stretches, plainly)
-    friction = _fit(unpack_friction, FRICTION_GRID, [], stretches, plainly)
-    whitening = foretell(min(spring, friction, key=lambda solution: solution.cost).errors)
-    spring = _fit(unpack_spring, SPRING_GRID, [spring.z], stretches, whitening)
-    friction = _fit(unpack_friction, FRICTION_GRID, [friction.z], stretches, whitening)
+    plain = Search(stretches, np.zeros(WHITENING_ORDER), evaluations=12)
+    spring = plain.solve(unpack_spring, SPRING_GRID)
+    friction = plain.solve(unpack_friction, FRICTION_GRID)
+    whitened = Search(stretches, foretell(min(spring, friction, key=_cost).errors), evaluations=30)
+    spring = whitened.solve(unpack_spring, SPRING_GRID, spring.z)
+    friction = whitened.solve(unpack_friction, FRICTION_GRID, friction.z)
     best = friction if friction.cost < FRICTION_MUST_GAIN * spring.cost else spring
-    # Whitening hides constant errors, so the resting offset is read from what is left.
-    offset = -float(np.median(best.errors))
-    return best.servo._replace(bias=best.servo.bias + offset * best.servo.stiffness)
+    # Whitening hides constant errors, so the offset at rest is read from what is left.
+    return best.servo._replace(offset=best.servo.offset - np.median(best.errors))
+
+
+def _cost(solution: Solution) -> float:
+    return solution.cost
 
 
 def foretell(errors: Float[np.ndarray, "L W"]) -> Float[np.ndarray, " order"]:
@@ -115,37 +122,54 @@ def whiten(errors: Float[np.ndarray, "L *P W"], weights: Float[np.ndarray, " ord
     return left
 
 
-def _fit(
-    unpack: Unpack,
-    grid: Float[np.ndarray, "G Z"],
-    known: list[Float[np.ndarray, " Z"]],
-    stretches: Stretches,
-    whitening: Float[np.ndarray, " order"],
-) -> Solution:
-    """The best of least-squares searches: from what is ``known`` to be good, and from the grid's best points."""
-    size = grid.shape[1]
-    coarse = whiten(stretches.errors(unpack(grid.T[:, :, None])), whitening)
-    costs = np.abs(coarse).mean(axis=(0, 2))
-    spread = max(float(np.quantile(np.abs(coarse[:, np.argmin(costs)]), 0.9)), 1e-9)
+class Search:
+    """Looks for the law with the smallest whitened errors."""
 
-    def residuals(z: np.ndarray) -> np.ndarray:
-        return whiten(stretches.errors(unpack(z[:, None])), whitening).ravel() / spread
+    def __init__(self, stretches: Stretches, whitening: Float[np.ndarray, " order"], evaluations: int) -> None:
+        self.stretches = stretches
+        self.whitening = whitening
+        self.evaluations = evaluations
+        coarse = self._whitened(unpack_spring, SPRING_GRID)
+        least = np.abs(coarse).mean(axis=(0, 2)).argmin()
+        self.usual = max(float(np.quantile(np.abs(coarse[:, least]), 0.9)), 1e-9)
+        """The size that errors usually have with the best spring of the grid."""
 
-    def jacobian(z: np.ndarray) -> np.ndarray:
-        nudged = z[:, None] + DERIVATIVE_STEP * np.concatenate([np.zeros((size, 1)), np.eye(size)], axis=1)
-        errors = whiten(stretches.errors(unpack(nudged[:, :, None])), whitening) / spread
-        slopes = (errors[:, 1:] - errors[:, :1]) / DERIVATIVE_STEP
-        return slopes.transpose(0, 2, 1).reshape(-1, size)
+    def solve(
+        self, unpack: Unpack, grid: Float[np.ndarray, "G Z"], known: Float[np.ndarray, " Z"] | None = None
+    ) -> Solution:
+        """The best of several searches: from what is known to be good, and from the grid's best points."""
+        order = np.abs(self._whitened(unpack, grid)).mean(axis=(0, 2)).argsort()
+        starts = [*grid[order[:STARTS]], *([] if known is None else [known])]
+        z, cost = min((self._descend(unpack, start) for start in starts), key=lambda found: found[1])
+        return Solution(z, unpack(z), cost, self.stretches.errors(unpack(z[:, None])))
 
-    def search(start: np.ndarray) -> OptimizeResult:
-        bounds = (LOW[:size], HIGH[:size])
-        return least_squares(
-            residuals, start, jacobian, bounds=bounds, x_scale="jac", loss="soft_l1", f_scale=OUTLIER, max_nfev=30
+    def _descend(self, unpack: Unpack, start: Float[np.ndarray, " Z"]) -> tuple[Float[np.ndarray, " Z"], float]:
+        size = len(start)
+
+        def residuals(z: np.ndarray) -> np.ndarray:
+            return self._whitened(unpack, z[None])[:, 0].ravel() / self.usual
+
+        def jacobian(z: np.ndarray) -> np.ndarray:
+            nudged = self._whitened(unpack, z + DERIVATIVE_STEP * np.eye(size + 1, size, k=-1)) / self.usual
+            slopes = (nudged[:, 1:] - nudged[:, :1]) / DERIVATIVE_STEP
+            return slopes.transpose(0, 2, 1).reshape(-1, size)
+
+        found = least_squares(
+            residuals,
+            start,
+            cast(Any, jacobian),
+            bounds=(LOW[:size], HIGH[:size]),
+            x_scale="jac",
+            loss="soft_l1",
+            f_scale=OUTLIER,
+            max_nfev=self.evaluations,
+            ftol=TOLERANCE,
+            xtol=TOLERANCE,
         )
+        return found.x, float(found.cost)
 
-    searches = [search(start) for start in [*known, *grid[np.argsort(costs)[:STARTS]]]]
-    best = min(searches, key=lambda result: result.cost)
-    return Solution(best.x, unpack(best.x), float(best.cost) * spread**2, stretches.errors(unpack(best.x[:, None])))
+    def _whitened(self, unpack: Unpack, laws: Float[np.ndarray, "P Z"]) -> Float[np.ndarray, "M P W"]:
+        return whiten(self.stretches.errors(unpack(laws.T[:, :, None])), self.whitening)
 
 
 def fit_servo_world_model(

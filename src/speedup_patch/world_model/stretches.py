@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from speedup_patch.errors import InputError
-from speedup_patch.world_model.servo import NO_STOPS, Servo, Stroke, is_held, simulate
+from speedup_patch.world_model.servo import Servo, Stroke, is_held, simulate
 
 SHORTEST = 8
 """Steps that a stretch must have for a law to be fitted to it."""
@@ -26,7 +26,7 @@ class Stretches:
     def errors(self, servo: Servo) -> Float[np.ndarray, "K *P W"]:
         """Simulated minus reached, once settled; laws of shape (P, 1) give the errors of each of P laws."""
         widen = (slice(None), *[None] * (servo.stiffness.ndim - 1))
-        simulated = simulate(servo, self.position, self.velocity, self.commands[widen], NO_STOPS)
+        simulated = simulate(servo, self.position, self.velocity, self.commands[widen])
         return (simulated - self.reached[widen])[self.settle :]
 
 
@@ -51,7 +51,7 @@ class JointMotion:
 
 
 def cut_stretches(motion: JointMotion, horizon: int, count: int, stroke: Stroke) -> Stretches:
-    """``count`` stretches: half spread evenly over the demonstrations, half from where the command moves most.
+    """At most ``count`` stretches: half spread evenly over the demonstrations, half from where the command moves most.
 
     They are half as long again as ``horizon``: the first third is for settling. Grippers that hold something are left
     out, for they do not follow their command.
@@ -71,6 +71,7 @@ def cut_stretches(motion: JointMotion, horizon: int, count: int, stroke: Stroke)
     windows = np.lib.stride_tricks.sliding_window_view(motion.commands, length)
     span = windows.max(axis=1)[starts] - windows.min(axis=1)[starts]
     liveliest = starts[np.argsort(-span, kind="stable")[: max(len(starts) // 5, 1)]]
+    count = min(count, len(starts))
     chosen = np.concatenate([_evenly(starts, count - count // 2), _evenly(liveliest, count // 2)])
     rows = chosen + np.arange(length)[:, None]
     return Stretches(

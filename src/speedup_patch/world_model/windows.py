@@ -17,8 +17,13 @@ SENT = "executed_action"
 
 
 def sent_actions(episode: Episode) -> Float[np.ndarray, "T A"]:
-    """What the robot was sent: dynamics answer to that, whatever the data set calls its action."""
-    return episode.extras.get(SENT, episode.actions)
+    """What the robot was sent: its motion answers to that, whatever the data set calls its action."""
+    sent = episode.extras.get(SENT, episode.actions)
+    if sent.shape != episode.actions.shape:
+        raise InputError(
+            f"column {SENT!r} has {sent.shape[1]} numbers a row, but actions have {episode.actions.shape[1]}"
+        )
+    return sent
 
 
 class Window(NamedTuple):
