@@ -255,8 +255,9 @@ def evaluate(
     """
     from speedup_patch.evaluation.run import EvaluationConfig
     from speedup_patch.evaluation.run import evaluate as run
+    from speedup_patch.evaluation.table import COLUMNS, summary_rows
     from speedup_patch.progress import show_progress
-    from speedup_patch.tables import EVALUATION_COLUMNS, evaluation_rows, text_table
+    from speedup_patch.tables import text_table
 
     config = EvaluationConfig(env, policy, scheduler, episodes, seed)
     with show_progress(quiet=json) as report:
@@ -264,7 +265,7 @@ def evaluate(
     if json:
         _print_json(result.to_json())
     else:
-        _console().print(text_table(EVALUATION_COLUMNS, evaluation_rows(result), f"{env}, {episodes} paired episodes"))
+        _console().print(text_table(COLUMNS, summary_rows(result.schedulers), f"{env}, {episodes} paired episodes"))
 
 
 @app.command(name="demo")

@@ -56,7 +56,7 @@ class Guard:
 def fit_guard(robot: Robot, training: Demonstrations, held_out: Demonstrations) -> Guard:
     """Ranges from the training episodes, tolerances from the held-out ones."""
 
-    def envelope(seen: Float[np.ndarray, "N D"], unseen: Float[np.ndarray, "N D"]) -> Envelope:
+    def envelope(seen: Float[np.ndarray, "N D"], unseen: Float[np.ndarray, "M D"]) -> Envelope:
         plain = Envelope(seen.min(axis=0), seen.max(axis=0), 0.0)
         outside = float(np.quantile(plain.distance(unseen), QUANTILE))
         # A held-out episode is like the training ones; half a range more lets a faster robot overshoot a little.

@@ -1,32 +1,10 @@
-"""Figures as tables for the terminal and for Markdown."""
+"""Figures as tables and lines for the terminal."""
 
 from collections.abc import Sequence
 
 from rich.table import Table
 
 from speedup_patch.check import PatchCheck
-from speedup_patch.evaluation.compare import SchedulerSummary
-from speedup_patch.evaluation.run import EvaluationResult
-
-EVALUATION_COLUMNS = ("scheduler", "success", "95% interval", "steps", "speedup", "95% interval", "mean rate")
-
-
-def evaluation_rows(result: EvaluationResult) -> list[tuple[str, ...]]:
-    """One row of text per scheduler, under EVALUATION_COLUMNS."""
-    return [(name, *_evaluation_cells(summary)) for name, summary in result.schedulers.items()]
-
-
-def _evaluation_cells(summary: SchedulerSummary) -> tuple[str, ...]:
-    low, high = summary.success_interval
-    speed = summary.speedup_interval
-    return (
-        f"{summary.successes}/{summary.episodes}",
-        f"{low:.2f} .. {high:.2f}",
-        f"{summary.steps_mean:.0f}" if summary.steps_mean is not None else "-",
-        f"{summary.speedup:.2f}x" if summary.speedup is not None else "-",
-        f"{speed[0]:.2f} .. {speed[1]:.2f}" if speed else "-",
-        f"{summary.rate_mean:.2f}",
-    )
 
 
 def check_table(check: PatchCheck) -> Table:
@@ -53,12 +31,6 @@ def text_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str
     for row in rows:
         table.add_row(*row)
     return table
-
-
-def markdown_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """The same table in Markdown."""
-    lines = [columns, ["---", *["---:"] * (len(columns) - 1)], *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 
 
 def check_lines(check: PatchCheck) -> list[str]:

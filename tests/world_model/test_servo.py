@@ -1,14 +1,13 @@
 """The servo law, and what its fit recovers from demonstrations at 1x."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from small_arm import LAW, SMALL_ARM, demonstrate, follow, wandering_commands
 
+from small_arm import LAW, SMALL_ARM, demonstrate, follow, wandering_commands
 from speedup_patch.data import Demonstrations
 from speedup_patch.errors import InputError
 from speedup_patch.observations import features, observe
@@ -49,13 +48,15 @@ def test_motion_does_not_depend_on_where_the_joint_is_mounted(
 
 
 def test_a_slow_joint_creeps_and_a_fast_one_breaks_away() -> None:
-    servo = law(stiffness=5.0, damping=0.02, share=0.95, grip=2.0, limit=0.2)
+    servo = law(stiffness=5.0, damping=0.5, share=0.95, grip=2.0, limit=0.2)
     lag = {}
-    for speed in (0.0005, 0.02, 0.04):
-        commands = speed * np.arange(1, 400)
-        lag[speed] = commands[-1] - simulate(servo, np.array(0.0), np.array(0.0), commands)[-1]
-    assert lag[0.0005] < 0.2 / 5.0
-    np.testing.assert_allclose([lag[0.02], lag[0.04]], 0.2 / 5.0, rtol=0.1)
+    for speed in (0.0005, 0.001, 0.02, 0.04):
+        commands = speed * np.arange(1, 2000)
+        lags = commands - simulate(servo, np.array(0.0), np.array(0.0), commands)
+        lag[speed] = lags[-200:].mean()
+    assert lag[0.0005] < 0.01
+    np.testing.assert_allclose(lag[0.001], 2 * lag[0.0005], rtol=0.01)
+    assert lag[0.04] < lag[0.02] < 0.2 / 5.0
 
 
 def test_many_joints_at_once_are_each_on_their_own() -> None:
@@ -75,7 +76,7 @@ def test_a_gripper_that_holds_something_closes_no_further_but_opens() -> None:
     closing, opening = np.zeros((1, 30, 3)), np.tile([0.0, 0.0, 1.0], (1, 30, 1))
     assert (true_model().rollout(o, closing)[0, :, 2] == 0.5).all()
     assert true_model().rollout(o, opening)[0, -1, 2] > 0.9
-    moving = observe(SMALL_ARM, state, state + [0, 0, 0.05, 0])
+    moving = observe(SMALL_ARM, state, state + np.array([0, 0, 0.05, 0]))
     assert true_model().rollout(moving, closing)[0, -1, 2] < 0.1
 
 
@@ -86,25 +87,25 @@ def test_poses_follow_from_the_joints_and_the_rest_of_the_state_is_kept() -> Non
     assert (x[..., 3] == 21.5).all()
 
 
-def worst_errors(model: ServoWorldModel, speed: float) -> np.ndarray:
-    """Largest joint error over fresh chunks of 24 commands that move ``speed`` times as fast as the demonstrations."""
+def joint_error(model: ServoWorldModel, speed: float) -> float:
+    """Root mean squared error (rad) on fresh chunks that move ``speed`` times as fast as the demonstrations."""
     commands = wandering_commands(480, np.random.default_rng(99), speed)
     states = follow(commands)
     starts = np.arange(24, 450, 24)
     o = observe(SMALL_ARM, states[starts], states[starts - 1])
     chunks = np.stack([commands[start : start + 24] for start in starts])
     reached = np.stack([states[start + 1 : start + 25] for start in starts[:-1]])
-    return np.abs(model.rollout(o, chunks)[:-1, :, :2] - reached[..., :2]).max(axis=(0, 1))
+    return float(np.sqrt(np.mean((model.rollout(o, chunks)[:-1, :, :2] - reached[..., :2]) ** 2)))
 
 
 @pytest.mark.parametrize(
-    ("disturbance", "recorded", "tolerance"), [(0.0, True, 0.004), (0.03, True, 0.004), (0.02, False, 0.03)]
+    ("disturbance", "recorded", "excess"), [(0.0, True, 0.0002), (0.03, True, 0.0002), (0.02, False, 0.01)]
 )
-def test_a_fit_to_slow_motion_foretells_fast_motion(disturbance: float, recorded: bool, tolerance: float) -> None:
-    """Three times the demonstrated speed moves a joint by 0.5 rad within a chunk and lags by 0.05 rad."""
+def test_a_fit_to_slow_motion_foretells_fast_motion(disturbance: float, recorded: bool, excess: float) -> None:
+    """Even the true law errs, for the velocity it starts from is only the last difference; the lag is 0.05 rad."""
     data = demonstrate(episodes=20, steps=240, disturbance=disturbance, record_sent=recorded)
     model = fit_servo_world_model(data, SMALL_ARM, horizon=24)
-    assert (worst_errors(model, speed=3.0) < tolerance).all()
+    assert joint_error(model, speed=3.0) < joint_error(true_model(), speed=3.0) + excess
 
 
 def test_a_joint_that_never_moves_can_be_fitted() -> None:
@@ -115,7 +116,7 @@ def test_a_joint_that_never_moves_can_be_fitted() -> None:
     np.testing.assert_allclose(model.rollout(o, still.actions[None, :12])[0, :, :3], still.states[:12, :3], atol=1e-3)
 
 
-def test_robots_without_servos_are_refused_with_the_reason(tmp_path: Path) -> None:
+def test_robots_without_servos_are_refused_with_the_reason() -> None:
     assert why_no_servo(ALOHA) is None
     told = replace(SMALL_ARM, arms=(Arm("arm", StatePose((0, 1, 2), (0, 1, 2), "axis_angle")),))
     assert why_no_servo(told) == "the pose of arm 'arm' is read from the state, not computed from its joints"

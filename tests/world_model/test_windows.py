@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from small_arm import SMALL_ARM, demonstrate
 
+from small_arm import SMALL_ARM, demonstrate
 from speedup_patch.data import Demonstrations
 from speedup_patch.errors import InputError
 from speedup_patch.observations import features, observe_episode
@@ -26,7 +26,9 @@ def test_a_window_holds_the_commands_and_where_they_led() -> None:
         length = min(6, 19 - start)
         assert everything.valid[index].tolist() == [True] * length + [False] * (6 - length)
         np.testing.assert_allclose(everything.observations[index], observe_episode(SMALL_ARM, source)[start], atol=1e-6)
-        np.testing.assert_allclose(everything.actions[index, :length], source.actions[start : start + length], atol=1e-6)
+        np.testing.assert_allclose(
+            everything.actions[index, :length], source.actions[start : start + length], atol=1e-6
+        )
         np.testing.assert_allclose(
             everything.targets[index, :length],
             features(SMALL_ARM, source.states[start + 1 : start + 1 + length]),

@@ -90,7 +90,9 @@ class TransferScript:
     def __init__(self, rng: np.random.Generator) -> None:
         self._meeting = np.array([0.0, 0.5, 0.25]) + rng.uniform(-0.015, 0.015, 3)
         self._ready = self._meeting + np.array([-0.14, 0.0, 0.0]) + rng.uniform(-0.02, 0.02, 3)
-        self._grasp = Grasp(RIGHT_DOWN, height=0.015, opening=0.606, symmetry=QUARTER, hover=float(rng.uniform(0.07, 0.11)))
+        self._grasp = Grasp(
+            RIGHT_DOWN, height=0.015, opening=0.606, symmetry=QUARTER, hover=float(rng.uniform(0.07, 0.11))
+        )
         self._hand_over: Literal["wait", "take", "close", "release", "leave"] = "wait"
 
     @property
@@ -187,7 +189,7 @@ class InsertionScript:
 
     def _is_offered(self, socket: Pose) -> bool:
         ahead, *sideways = socket.position - self._place
-        return -0.03 < ahead < 0.07 and float(np.linalg.norm(sideways)) < 0.03
+        return bool(-0.03 < ahead < 0.07) and float(np.linalg.norm(sideways)) < 0.03
 
     def _closeness(self, seen: Pose) -> float:
         """How far peg and socket should have come together: 0 apart and in line .. 1 inserted."""

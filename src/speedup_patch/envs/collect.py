@@ -18,7 +18,7 @@ FIRST_SEED = 100_000
 """Demonstrations start from environment seeds at or above this one; evaluation uses the seeds below it."""
 
 SEEDS_PER_COLLECTION = 100_000
-DISTURBANCE_MEMORIES = (12.0,)
+DISTURBANCE_MEMORIES = (12.0, 50.0)
 """Control steps over which the two halves of the disturbance forget: pushes, and offsets that last for a while."""
 
 LONGEST_SHARE = 2 / 3

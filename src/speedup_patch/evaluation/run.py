@@ -9,13 +9,14 @@ from pathlib import Path
 
 import numpy as np
 
-from speedup_patch.artefacts import read_json, write_json
+from speedup_patch.artefacts import read_json, write_json, write_text_atomically
 from speedup_patch.data import Decision, EpisodeResult
 from speedup_patch.envs import make_env
 from speedup_patch.errors import InputError
 from speedup_patch.evaluation.compare import SchedulerSummary, summarise
 from speedup_patch.evaluation.rollout import run_episode
 from speedup_patch.evaluation.schedulers import schedule_policy
+from speedup_patch.evaluation.table import markdown
 from speedup_patch.interfaces import Env
 from speedup_patch.patch import ScheduledPolicy
 from speedup_patch.policies import load_policy
@@ -93,6 +94,7 @@ def evaluate(config: EvaluationConfig, out: Path, *, processes: int, report: Rep
     }
     result = EvaluationResult(config, summarise(chosen, np.random.default_rng(0)))
     write_json(out / "results.json", result.to_json())
+    write_text_atomically(out / "table.md", markdown(result.schedulers))
     return result
 
 

@@ -21,7 +21,7 @@ from jaxtyping import Bool, Float
 
 from speedup_patch.artefacts import write_json
 from speedup_patch.errors import InputError
-from speedup_patch.observations import features, split_observation
+from speedup_patch.observations import feature_size, features, split_observation
 from speedup_patch.robots import KinematicChain, Robot
 from speedup_patch.tensor_files import check_same_tensors, save_tensors
 
@@ -150,11 +150,11 @@ class ServoWorldModel:
         self, observations: Float[np.ndarray, "B O"], actions: Float[np.ndarray, "B L A"]
     ) -> Float[np.ndarray, "B L X"]:
         """Predicted features x (see observations.py) after each of L actions, un-normalised."""
-        predictions = [
-            self._rollout(observations[first : first + ROWS_AT_ONCE], actions[first : first + ROWS_AT_ONCE])
-            for first in range(0, len(actions), ROWS_AT_ONCE)
-        ]
-        return np.concatenate(predictions)
+        predictions = np.empty((*actions.shape[:2], feature_size(self.robot)), dtype=np.float32)
+        for first in range(0, len(actions), ROWS_AT_ONCE):
+            rows = slice(first, first + ROWS_AT_ONCE)
+            predictions[rows] = self._rollout(observations[rows], actions[rows])
+        return predictions
 
     def _rollout(
         self, observations: Float[np.ndarray, "B O"], actions: Float[np.ndarray, "B L A"]
@@ -171,7 +171,7 @@ class ServoWorldModel:
         states[..., self._states] = simulate(self.servo, position, velocity, commands, Stops(low, high)).transpose(
             1, 0, 2
         )
-        return features(self.robot, states).astype(np.float32)
+        return features(self.robot, states)
 
     def save(self, directory: Path) -> None:
         """Writes the fitted law."""

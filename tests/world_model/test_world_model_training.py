@@ -1,0 +1,112 @@
+"""Training a world model: it learns, it resumes exactly, and ``auto`` picks what the robot allows."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from small_arm import SMALL_ARM, demonstrate
+from speedup_patch.data import Demonstrations, Episode
+from speedup_patch.errors import InputError
+from speedup_patch.robots import ALOHA
+from speedup_patch.training import LoopConfig
+from speedup_patch.world_model.config import WorldModelConfig
+from speedup_patch.world_model.model import NetworkWorldModel
+from speedup_patch.world_model.training import resolve_kind, train_world_model
+from stand_ins import DELTA_ROBOT
+
+CPU = torch.device("cpu")
+TRAINING, HELD_OUT = demonstrate(episodes=6, seed=0), demonstrate(episodes=2, seed=1)
+LOOP = LoopConfig(steps=4, batch_size=16, learning_rate=2e-3, evaluate_every=2, seed=5)
+TINY = WorldModelConfig("gru", hidden=16, horizon=8, loop=LOOP)
+
+
+def weights(model: object) -> dict[str, torch.Tensor]:
+    assert isinstance(model, NetworkWorldModel)
+    return model.dynamics.state_dict()
+
+
+@pytest.mark.parametrize("kind", ["gru", "mlp"])
+def test_training_makes_predictions_better(kind: str) -> None:
+    config = replace(TINY, kind=kind, hidden=64, loop=replace(LOOP, steps=250, batch_size=64, evaluate_every=250))
+    reports: list[tuple[str, int]] = []
+    _, before = train_world_model(
+        TRAINING, HELD_OUT, SMALL_ARM, replace(config, loop=replace(LOOP, steps=1)), device=CPU
+    )
+    _, after = train_world_model(
+        TRAINING, HELD_OUT, SMALL_ARM, config, device=CPU, report=lambda *a: reports.append(a[:2])
+    )
+    assert set(after) == {f"{what}_at_{step}" for what in ("position_mm", "turn_degrees") for step in (1, 2, 4, 8)}
+    assert after["position_mm_at_8"] < 0.5 * before["position_mm_at_8"]
+    assert reports == [("world model", 250)]
+
+
+def test_a_servo_beats_a_millimetre_on_held_out_data() -> None:
+    model, figures = train_world_model(TRAINING, HELD_OUT, SMALL_ARM, replace(TINY, kind="servo"), device=CPU)
+    assert model.kind == "servo"
+    assert figures["position_mm_at_8"] < 1.0
+
+
+@pytest.mark.parametrize("kind", ["gru", "mlp"])
+def test_two_steps_and_two_resumed_are_four(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint.safetensors"
+    config = replace(TINY, kind=kind)
+
+    class KilledError(Exception):
+        pass
+
+    def kill(stage: str, step: int, total: int, figures: object) -> None:
+        raise KilledError
+
+    whole, figures = train_world_model(TRAINING, HELD_OUT, SMALL_ARM, config, device=CPU)
+    with pytest.raises(KilledError):
+        train_world_model(TRAINING, HELD_OUT, SMALL_ARM, config, device=CPU, checkpoint=path, report=kill)
+    resumed, again = train_world_model(TRAINING, HELD_OUT, SMALL_ARM, config, device=CPU, checkpoint=path, resume=True)
+    assert again == figures
+    assert all(torch.equal(tensor, weights(resumed)[name]) for name, tensor in weights(whole).items())
+
+
+def test_the_seed_decides_and_nothing_else() -> None:
+    torch.manual_seed(1)
+    first, _ = train_world_model(TRAINING, HELD_OUT, SMALL_ARM, TINY, device=CPU)
+    torch.manual_seed(2)
+    untouched = torch.get_rng_state()
+    second, _ = train_world_model(TRAINING, HELD_OUT, SMALL_ARM, TINY, device=CPU)
+    other, _ = train_world_model(TRAINING, HELD_OUT, SMALL_ARM, replace(TINY, loop=replace(LOOP, seed=6)), device=CPU)
+    assert torch.equal(torch.get_rng_state(), untouched)
+    assert all(torch.equal(tensor, weights(second)[name]) for name, tensor in weights(first).items())
+    assert any(not torch.equal(tensor, weights(other)[name]) for name, tensor in weights(first).items())
+
+
+def test_a_checkpoint_of_another_size_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint.safetensors"
+    train_world_model(TRAINING, HELD_OUT, SMALL_ARM, TINY, device=CPU, checkpoint=path)
+    with pytest.raises(InputError, match="made for another network"):
+        train_world_model(
+            TRAINING, HELD_OUT, SMALL_ARM, replace(TINY, hidden=8), device=CPU, checkpoint=path, resume=True
+        )
+
+
+def test_auto_takes_the_servo_where_the_robot_allows_it() -> None:
+    auto = WorldModelConfig("auto")
+    assert resolve_kind(auto, ALOHA) == "servo"
+    assert resolve_kind(auto, DELTA_ROBOT) == "gru"
+    assert resolve_kind(WorldModelConfig("mlp"), ALOHA) == "mlp"
+
+
+@pytest.mark.parametrize("change", [{"hidden": 0}, {"layers": 0}, {"horizon": 0}])
+def test_impossible_settings_are_refused(change: dict[str, int]) -> None:
+    with pytest.raises(InputError, match=next(iter(change))):
+        replace(TINY, **change)
+
+
+def test_a_delta_robot_trains_a_gru() -> None:
+    rng = np.random.default_rng(0)
+    states = np.cumsum(0.01 * rng.standard_normal((40, 7)), axis=0)
+    episode = Episode(states, rng.standard_normal((40, 7)), np.arange(40) / 20.0)
+    data = Demonstrations((episode, episode), 20.0)
+    model, figures = train_world_model(data, data, DELTA_ROBOT, replace(TINY, kind="auto"), device=CPU)
+    assert model.kind == "gru"
+    assert all(np.isfinite(list(figures.values())))
