@@ -37,7 +37,8 @@ def dataset(tmp_path_factory):
 
 
 def train(sup, dataset, out, *more):
-    return sup("train", dataset, "--robot", "aloha", "--out", out, "--chunk", 12, "--rates", "1,2", "--steps", 20, *more)
+    quick = ("--chunk", 12, "--rates", "1,2", "--steps", 20)
+    return sup("train", dataset, "--robot", "aloha", "--out", out, *quick, *more)
 
 
 @pytest.fixture

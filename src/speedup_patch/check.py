@@ -11,7 +11,6 @@ from speedup_patch.patch import Patch
 from speedup_patch.relabel import relabel
 from speedup_patch.scheduler.choices import ChoiceFigures, judge_choices
 
-
 CHECKED_STATES = 5000
 """About how many demonstrated states a check looks at."""
 

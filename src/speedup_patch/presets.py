@@ -26,7 +26,13 @@ def _paper(
         ),
         scheduler=SchedulerConfig(
             encoder="gru",
-            hidden=256, layers=3, gamma=gamma, expectile=0.95, penalty=penalty, relative_actions=False, loop=loop
+            hidden=256,
+            layers=3,
+            gamma=gamma,
+            expectile=0.95,
+            penalty=penalty,
+            relative_actions=False,
+            loop=loop,
         ),
     )
 
