@@ -71,7 +71,7 @@ def test_train_then_check(sup, dataset, patch):
 def test_inspect_names_the_robot(sup, dataset):
     code, out, _ = sup("inspect", dataset, "--json")
     assert code == 0
-    assert json.loads(out)["looks_like"] == "aloha"
+    assert json.loads(out)["looks_like"] == ["aloha"]
 
 
 def test_collect_and_evaluate_in_the_simulator(sup, tmp_path):

@@ -20,11 +20,6 @@ def test_values_that_are_not_finite_are_named(value, column):
         episode(**{column: bad})
 
 
-def test_columns_of_different_length_are_refused():
-    with pytest.raises(InputError, match="lengths differ"):
-        episode(actions=np.zeros((4, 2)))
-
-
 def test_episodes_of_different_size_are_refused():
     with pytest.raises(InputError, match="differ in their"):
         Demonstrations((episode(), episode(states=np.zeros((5, 4)))), 50.0)

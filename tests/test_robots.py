@@ -1,5 +1,6 @@
 """Every robot constant against the model its simulator compiles."""
 
+import gym_aloha.constants as gym_constants
 import mujoco
 import numpy as np
 import pytest
@@ -7,7 +8,6 @@ import pytest
 from speedup_patch.errors import InputError
 from speedup_patch.robots import ALOHA, ROBOTS, ActionGroup, Robot, StatePose, find_robot
 
-gym_constants = pytest.importorskip("gym_aloha.constants")
 SIDES = ("left", "right")
 
 

@@ -15,7 +15,7 @@ from speedup_patch.errors import InputError
 from speedup_patch.guard import fit_guard
 from speedup_patch.maths.cmdp import satisfies_bound
 from speedup_patch.patch import Patch
-from speedup_patch.relabel import Rates, relabel
+from speedup_patch.relabel import Rates, refuse_short_episodes, relabel
 from speedup_patch.robots import Robot
 from speedup_patch.scheduler.config import SchedulerConfig
 from speedup_patch.scheduler.training import train_scheduler
@@ -76,6 +76,7 @@ def train_patch(
 ) -> Patch:
     """A patch from demonstrations alone; checkpoints go to ``workspace``, from which a killed run resumes."""
     robot.check_sizes(demonstrations.state_size, demonstrations.action_size, "the data set")
+    refuse_short_episodes(demonstrations, config.chunk_length)
     rng = np.random.default_rng(config.seed)
     training, held_out = demonstrations.split(config.held_out, rng)
     world_model, model_figures = train_world_model(

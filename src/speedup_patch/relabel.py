@@ -55,18 +55,24 @@ class Counterfactuals:
     next_observations: Float[np.ndarray, "N R O"]
 
 
-def find_starts(robot: Robot, demonstrations: Demonstrations, chunk_length: int, stride: int = 1) -> Starts:
-    """Every ``stride``-th moment of every episode that still has a whole chunk ahead of it."""
-    observations: list[np.ndarray] = []
-    chunks: list[np.ndarray] = []
-    earlier: list[np.ndarray] = []
-    count = 0
+def refuse_short_episodes(demonstrations: Demonstrations, chunk_length: int) -> None:
+    """Raises an error that names the first episode in which no whole chunk fits."""
     for index, episode in enumerate(demonstrations):
         if len(episode) < chunk_length:
             raise InputError(
                 f"episode {index} has {len(episode)} steps, fewer than a chunk of {chunk_length}; "
                 "leave it out or choose a shorter chunk"
             )
+
+
+def find_starts(robot: Robot, demonstrations: Demonstrations, chunk_length: int, stride: int = 1) -> Starts:
+    """Every ``stride``-th moment of every episode that still has a whole chunk ahead of it."""
+    observations: list[np.ndarray] = []
+    chunks: list[np.ndarray] = []
+    earlier: list[np.ndarray] = []
+    count = 0
+    refuse_short_episodes(demonstrations, chunk_length)
+    for episode in demonstrations:
         times = np.arange(0, len(episode) - chunk_length + 1, stride)
         windows = np.lib.stride_tricks.sliding_window_view(episode.actions, chunk_length, axis=0)
         observations.append(observe_episode(robot, episode)[times])

@@ -46,7 +46,9 @@ def uniform_warp(original: int, rate: float, tail: Tail = "keep") -> Warp:
     if not 1.0 <= rate <= original:
         raise InputError(f"a rate must lie between 1 and the chunk length {original}, not {rate}")
     whole = int(np.floor(original / rate + 1e-9))
-    positions = np.minimum(np.arange(1, whole + 1) * rate, original)
-    if tail == "keep" and original - positions[-1] > 1e-9:
+    positions = np.arange(1, whole + 1) * float(rate)
+    if original - positions[-1] < 1e-6:
+        positions[-1] = original
+    elif tail == "keep":
         positions = np.append(positions, float(original))
-    return Warp(positions.astype(np.float64), original)
+    return Warp(positions, original)

@@ -4,9 +4,6 @@ import sys
 
 import numpy as np
 import pytest
-
-pytest.importorskip("gym_aloha")
-
 from gym_aloha.env import AlohaEnv as StockEnv
 from gym_aloha.tasks.sim import BimanualViperXTask
 

@@ -5,8 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-pytest.importorskip("gym_aloha")
-
 from speedup_patch.data import Demonstrations
 from speedup_patch.envs import ENVS, make_env, make_expert
 from speedup_patch.envs.aloha import AlohaEnv

@@ -24,6 +24,7 @@ class SchedulerSummary:
     speedup: float | None
     """Base steps / steps over the seeds where both succeed."""
     speedup_interval: Interval | None
+    """None also when only one seed succeeded with both: one pair has no spread."""
     success_difference: float | None
     success_difference_interval: Interval | None
     rate_mean: float
@@ -60,7 +61,7 @@ def _summarise(
         success_interval=wilson_interval(len(successes), len(episodes)),
         steps_mean=float(np.mean([result.steps for result in successes])) if successes else None,
         speedup=speedup[0] if speedup else None,
-        speedup_interval=speedup[1:] if speedup else None,
+        speedup_interval=speedup[1:] if speedup and len(both) > 1 else None,
         success_difference=difference[0] if difference else None,
         success_difference_interval=difference[1:] if difference else None,
         rate_mean=float(np.mean([result.rate_mean for result in episodes])),
