@@ -1,0 +1,1 @@
+"""World models: what the robot's own body does when actions are sent."""
