@@ -29,9 +29,7 @@ def cells(summary: dict[str, Any]) -> str:
 def main() -> None:
     """One row per scheduler, both tasks side by side."""
     tasks = ("insertion", "transfer")
-    found = {
-        task: json.loads((RESULTS / f"aloha_{task}" / "results.json").read_text())["schedulers"] for task in tasks
-    }
+    found = {task: json.loads((RESULTS / f"aloha_{task}" / "results.json").read_text())["schedulers"] for task in tasks}
     print("| | " + " | ".join(f"{task}: success | steps | speedup" for task in tasks) + " |")
     print("|---" * 7 + "|")
     for spec, name in NAMES.items():
