@@ -21,7 +21,7 @@ class SchedulerConfig:
     """Discount per chunk."""
     expectile: float = 0.95
     penalty: float | None = None
-    """Omega, as a positive number; None takes four times the bound below which safety is not guaranteed."""
+    """Omega, as a positive number; None takes eight times the bound below which safety is not guaranteed."""
     target_rate: float = 0.01
     """How far the target Q moves towards Q at each update."""
     relative_actions: bool = True
@@ -41,7 +41,7 @@ class SchedulerConfig:
             raise InputError(f"the penalty Omega is given as a positive number, not {self.penalty}")
 
     def resolved_penalty(self, max_rate: float) -> float:
-        """Omega: the given one, or by default four times the bound, and never less than the largest rate."""
+        """Omega: the given one, or by default eight times the bound, and never less than the largest rate."""
         if self.penalty is not None:
             return self.penalty
-        return max(4.0 * penalty_bound(self.gamma, max_rate), max_rate)
+        return max(8.0 * penalty_bound(self.gamma, max_rate), max_rate)
