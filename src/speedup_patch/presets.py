@@ -21,6 +21,7 @@ def _paper(
         rates=Rates(rates, tail="drop", rotations="sum"),
         epsilon=epsilon,
         accelerated_starts=False,
+        states=20000,
         world_model=WorldModelConfig(
             kind="gru", hidden=256, layers=3, velocity=False, residual=False, relative_actions=False, loop=loop
         ),
