@@ -1,0 +1,45 @@
+"""``sup eval``."""
+
+from pathlib import Path
+
+import tyro
+
+from speedup_patch.commands.terminal import available_cores, print_json, terminal
+
+
+def evaluate(
+    env: tyro.conf.Positional[str],
+    *,
+    policy: str,
+    scheduler: tuple[str, ...],
+    out: Path,
+    episodes: int = 50,
+    seed: int = 0,
+    processes: int | None = None,
+    json: bool = False,
+) -> None:
+    """Run schedulers in closed loop on the same seeds and compare them with the unpatched policy.
+
+    Args:
+        env: The task, such as aloha/insertion.
+        policy: The policy, such as onnx:FILE or bundled:aloha/insertion.
+        scheduler: One or more of base, fixed:RATE, mpc:PATCH, speedcap:PATCH, a PATCH folder; dwell+ before any.
+        out: Folder for the run; a run that was stopped goes on when called again.
+        episodes: Episodes for every scheduler.
+        seed: First episode seed.
+        processes: How many processes to use; all cores when not given.
+        json: Print one JSON document instead of text.
+    """
+    from speedup_patch.evaluation.run import EvaluationConfig
+    from speedup_patch.evaluation.run import evaluate as run
+    from speedup_patch.evaluation.table import COLUMNS, summary_rows
+    from speedup_patch.progress import show_progress
+    from speedup_patch.tables import text_table
+
+    config = EvaluationConfig(env, policy, scheduler, episodes, seed)
+    with show_progress(quiet=json) as report:
+        result = run(config, out, processes=processes or available_cores(), report=report)
+    if json:
+        print_json(result.to_json())
+    else:
+        terminal().print(text_table(COLUMNS, summary_rows(result.schedulers), f"{env}, {episodes} paired episodes"))

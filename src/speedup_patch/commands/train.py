@@ -1,0 +1,119 @@
+"""``sup train``."""
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import tyro
+
+from speedup_patch.commands.terminal import print_json
+from speedup_patch.errors import InputError
+
+
+def train(
+    dataset: tyro.conf.Positional[Path],
+    *,
+    robot: str,
+    out: Path,
+    preset: str = "default",
+    chunk: int | None = None,
+    rates: str | None = None,
+    epsilon: float | None = None,
+    world_model: str | None = None,
+    steps: int | None = None,
+    device: str = "auto",
+    seed: int = 0,
+    resume: bool = False,
+    overwrite: bool = False,
+    json: bool = False,
+) -> None:
+    """Train a patch from demonstrations alone.
+
+    Args:
+        dataset: A LeRobot v3.0 folder or a .npz file.
+        robot: Name of the robot, such as aloha.
+        out: Folder to write the patch to.
+        preset: default, or one of the paper's settings: bigym, libero, real.
+        chunk: How many actions your policy predicts at a time.
+        rates: Rates to choose from, such as 1,2,3,4.
+        epsilon: Largest end-effector deviation that still counts as the same motion.
+        world_model: gru, mlp or servo; auto picks the one that fits the robot.
+        steps: Training steps for each network, instead of the preset's.
+        device: auto, cpu, cuda or mps.
+        seed: Everything random follows from it.
+        resume: Go on with a run that was stopped.
+        overwrite: Replace OUT if it exists.
+        json: Print one JSON document instead of text.
+    """
+    from speedup_patch.artefacts import refuse_existing
+    from speedup_patch.datasets import read_demonstrations
+    from speedup_patch.pipeline import train_patch
+    from speedup_patch.progress import show_progress
+    from speedup_patch.robots import find_robot
+    from speedup_patch.training import choose_device
+
+    refuse_existing(out, overwrite)
+    config = _training_config(robot, preset, chunk, rates, epsilon, world_model, steps, seed)
+    workspace = out.with_name(f"{out.name}.training")
+    if workspace.exists() and not resume:
+        shutil.rmtree(workspace)
+    with show_progress(quiet=json) as report:
+        patch = train_patch(
+            read_demonstrations(dataset),
+            find_robot(robot),
+            config,
+            device=choose_device(device),
+            workspace=workspace,
+            resume=resume,
+            report=report,
+        )
+    patch.save(out, overwrite)
+    shutil.rmtree(workspace, ignore_errors=True)
+    if json:
+        print_json({"out": str(out), **patch.provenance})
+        return
+    figures = patch.provenance["held_out"]["scheduler"]
+    print(f"patch -> {out}")
+    print(f"held-out states: mean rate {figures['rate_mean']:.2f}, violating choices {figures['violating']:.1%}")
+    if not config.penalty_is_safe:
+        print(f"note: penalty {config.penalty:g} is below the bound that guarantees safety (the paper's own setting)")
+
+
+def _training_config(
+    robot: str,
+    preset: str,
+    chunk: int | None,
+    rates: str | None,
+    epsilon: float | None,
+    world_model: str | None,
+    steps: int | None,
+    seed: int,
+):
+    from speedup_patch.presets import find_preset
+    from speedup_patch.robots import find_robot
+    from speedup_patch.world_model.training import resolve_kind
+
+    config = replace(find_preset(preset), seed=seed)
+    if rates is not None:
+        config = replace(config, rates=replace(config.rates, values=_numbers(rates)))
+    if chunk is not None:
+        config = replace(config, chunk_length=chunk)
+    if epsilon is not None:
+        config = replace(config, epsilon=epsilon)
+    if world_model is not None:
+        config = replace(config, world_model=replace(config.world_model, kind=world_model))
+    changes = {"seed": seed} if steps is None else {"seed": seed, "steps": steps}
+    model = config.world_model
+    kind = resolve_kind(model, find_robot(robot))
+    return replace(
+        config,
+        world_model=replace(model, loop=replace(model.resolved_loop(kind), **changes)),
+        scheduler=replace(config.scheduler, loop=replace(config.scheduler.loop, **changes)),
+    )
+
+
+def _numbers(text: str) -> tuple[float, ...]:
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError:
+        raise InputError(f"--rates {text!r} is not a list of numbers such as 1,2,3,4") from None
