@@ -10,7 +10,7 @@ help:  ## Show what there is to make
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[aloha,dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[train,serve,rlds,mujoco,plot,aloha,dev]'
 	@touch $@
 
 setup: $(READY)  ## Make the virtual environment with everything the project needs
@@ -31,7 +31,7 @@ format: $(READY)  ## Format the code
 	$(BIN)/ruff format .
 
 clean:  ## Remove the environments and caches
-	rm -rf $(VENV) .venv-lerobot .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-* .pytest_cache .ruff_cache .hypothesis
 
 -include make/*.mk
 

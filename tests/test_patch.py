@@ -8,10 +8,12 @@ import torch
 from speedup_patch.baselines import FixedRate, OneRatePerChunk
 from speedup_patch.errors import InputError
 from speedup_patch.evaluation.rollout import run_episode
-from speedup_patch.patch import ScheduledPolicy, SpeedupPatch, load_patch
+from speedup_patch.patch import ScheduledPolicy, SpeedupPatch
 from speedup_patch.pipeline import TrainingConfig, train_patch
 from speedup_patch.relabel import Rates
 from speedup_patch.robots import ALOHA
+from speedup_patch.runtime.engine import Engine
+from speedup_patch.runtime.patch_folder import load_patch
 from speedup_patch.scheduler.config import SchedulerConfig
 from speedup_patch.training import LoopConfig
 from speedup_patch.world_model.config import WorldModelConfig
@@ -28,13 +30,18 @@ CONFIG = TrainingConfig(
 
 
 @pytest.fixture(scope="module")
-def patch():
+def trained():
     return train_patch(smooth_demonstrations(), ALOHA, CONFIG, device=torch.device("cpu"))
 
 
+@pytest.fixture(scope="module")
+def patch(trained):
+    return trained.engine()
+
+
 @pytest.fixture
-def folder(patch, tmp_path):
-    patch.save(tmp_path / "my.patch")
+def folder(trained, tmp_path):
+    trained.save(tmp_path / "my.patch")
     return tmp_path / "my.patch"
 
 
@@ -43,7 +50,7 @@ def observation(episode, t=20):
 
 
 def fixed(rate, policy):
-    return ScheduledPolicy(policy, ALOHA, OneRatePerChunk(FixedRate(rate)))
+    return ScheduledPolicy(policy, Engine(ALOHA, lambda: OneRatePerChunk(FixedRate(rate))))
 
 
 def test_a_loaded_patch_answers_like_the_one_that_was_saved(patch, folder):
@@ -132,7 +139,17 @@ def test_a_patch_for_another_robot_is_refused(folder):
         load_patch(folder, slower)
 
 
-@pytest.mark.parametrize("name", ["world_model.safetensors", "scheduler.safetensors", "patch.json", "scheduler.json"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "world_model.onnx",
+        "scheduler.onnx",
+        "scheduler.safetensors",
+        "guard.safetensors",
+        "patch.json",
+        "scheduler.json",
+    ],
+)
 def test_a_truncated_patch_is_refused_by_file(folder, name):
     file = folder / name
     file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
@@ -140,7 +157,7 @@ def test_a_truncated_patch_is_refused_by_file(folder, name):
         load_patch(folder)
 
 
-@pytest.mark.parametrize("key", ["robot", "epsilon", "guard", "format_version"])
+@pytest.mark.parametrize("key", ["robot", "epsilon", "speed_limit", "format_version"])
 def test_a_patch_that_lacks_a_part_is_refused(folder, key):
     document = json.loads((folder / "patch.json").read_text())
     del document[key]
@@ -149,9 +166,9 @@ def test_a_patch_that_lacks_a_part_is_refused(folder, key):
         load_patch(folder)
 
 
-def test_an_existing_folder_is_not_replaced(patch, folder):
+def test_an_existing_folder_is_not_replaced(trained, folder):
     with pytest.raises(InputError, match="exists"):
-        patch.save(folder)
+        trained.save(folder)
 
 
 def test_data_of_another_size_is_refused():

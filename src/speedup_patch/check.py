@@ -7,8 +7,8 @@ from jaxtyping import Float
 
 from speedup_patch.data import Demonstrations, Transitions
 from speedup_patch.errors import InputError
-from speedup_patch.patch import Patch
 from speedup_patch.relabel import relabel
+from speedup_patch.runtime.patch_folder import LoadedPatch
 from speedup_patch.scheduler.choices import ChoiceFigures, judge_choices
 
 CHECKED_STATES = 5000
@@ -42,7 +42,7 @@ class PatchCheck:
     accelerated: ChoiceFigures | None
 
 
-def check_patch(patch: Patch, demonstrations: Demonstrations, seed: int = 0) -> PatchCheck:
+def check_patch(patch: LoadedPatch, demonstrations: Demonstrations, seed: int = 0) -> PatchCheck:
     """Judges the patch on the episodes it was not trained on, or on all when the data is not its own."""
     patch.robot.check_sizes(demonstrations.state_size, demonstrations.action_size, "the data set")
     config = patch.provenance.get("config", {})
@@ -52,7 +52,7 @@ def check_patch(patch: Patch, demonstrations: Demonstrations, seed: int = 0) -> 
     transitions = relabel(
         patch.world_model,
         demonstrations,
-        patch.rates.rates,
+        patch.rates,
         chunk_length=patch.chunk_length,
         epsilon=patch.epsilon,
         penalty=patch.provenance.get("penalty", 0.0),
@@ -77,13 +77,10 @@ def check_patch(patch: Patch, demonstrations: Demonstrations, seed: int = 0) -> 
     )
 
 
-def _choices(patch: Patch, transitions: Transitions) -> np.ndarray:
+def _choices(patch: LoadedPatch, transitions: Transitions) -> np.ndarray:
     """The index of the rate with the largest Q, from the chunks already shortened."""
-    values = [
-        patch.rates.q_of_shortened(transitions.observations, transitions.chunks[:, r, :length])
-        for r, length in enumerate(transitions.lengths)
-    ]
-    return np.stack(values, axis=1).argmax(axis=1)
+    shortened = [transitions.chunks[:, r, :length] for r, length in enumerate(transitions.lengths)]
+    return patch.chooser.q_of_shortened(transitions.observations, shortened).argmax(axis=1)
 
 
 def _rate_figures(transitions: Transitions, choices: np.ndarray, index: int, chunk_length: int) -> RateFigures:

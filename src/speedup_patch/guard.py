@@ -1,99 +1,164 @@
-"""Tells when a state or a chunk is unlike anything in the demonstrations."""
+"""Tells when a state or a chunk is unlike anything in the demonstrations.
 
+A moment is familiar when one of the remembered demonstrated moments lies near it. How near is not typed in: every
+demonstration is measured against the others, as if it were new, and the limit is the distance that all but a small
+share of whole demonstrations stay within (cross-conformal calibration over episodes).
+"""
+
+import math
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
+from speedup_patch.array_files import Arrays
 from speedup_patch.data import Demonstrations
 from speedup_patch.errors import InputError
-from speedup_patch.observations import features
+from speedup_patch.observations import command_matrix, feature_size, features
 from speedup_patch.robots import Robot
 
-QUANTILE = 0.999
-"""Share of held-out demonstration frames that the guard must let pass."""
+SURPRISE = 0.01
+"""The share of unseen demonstrations that may hold an unfamiliar moment."""
+REMEMBERED = 1024
+"""Moments that are kept to compare with."""
+MEASURED = 4000
+"""Demonstrated moments that are looked at, spread evenly."""
+FOLDS = 5
+LOOKS = 4
+"""Commands of a chunk that are compared one by one, spread evenly from its first to its last."""
+LEAST_SPREAD = 0.1
+"""A dimension counts as if it spread by at least this share of the average one: what hardly moves is not yardstick."""
 
 
-@dataclass(frozen=True)
-class Envelope:
-    """Per dimension the demonstrated range, and how far outside of it is still familiar.
+@dataclass(frozen=True, eq=False)
+class Memory:
+    """Remembered rows in units of the usual spread of each dimension, and how far from all of them is too far."""
 
-    The distance of a value is how far it lies outside [low, high], in units of the range; the worst dimension
-    counts. ``tolerance`` is the quantile of that distance over held-out demonstrations, and never zero.
-    """
-
-    low: Float[np.ndarray, " D"]
-    high: Float[np.ndarray, " D"]
-    tolerance: float
+    rows: Float[np.ndarray, "M D"]
+    spread: Float[np.ndarray, " D"]
+    limit: float
 
     def distance(self, values: Float[np.ndarray, "N D"]) -> Float[np.ndarray, " N"]:
-        """How far outside the demonstrated range, 0 inside."""
-        span = np.maximum(self.high - self.low, 1e-6)
-        outside = np.maximum(self.low - values, values - self.high) / span
-        return np.maximum(outside.max(axis=-1), 0.0)
+        """How far each row is from the nearest remembered one; infinite for what is not finite."""
+        scaled = values / self.spread
+        squared = np.array([np.square(self.rows - row).sum(axis=1).min() for row in scaled])
+        return np.sqrt(np.where(np.isfinite(squared), squared, np.inf))
 
-    def holds(self, values: Float[np.ndarray, "N D"]) -> bool:
+    def knows(self, values: Float[np.ndarray, "N D"]) -> bool:
         """Whether every row is familiar."""
-        return bool((self.distance(values) <= self.tolerance).all())
+        return bool((self.distance(values) <= self.limit).all())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Guard:
-    """What was demonstrated, for states (features x) and for commands."""
+    """What was demonstrated: the states (features x), and the chunks that were sent from them."""
 
-    features: Envelope
-    actions: Envelope
+    states: Memory
+    chunks: Memory
+    origin: Float[np.ndarray, "X A"]
+    """See ``command_matrix``."""
 
     def reason(self, x: Float[np.ndarray, " X"], chunk: Float[np.ndarray, "n A"]) -> str | None:
         """Why the original chunk should run unchanged, or None when all is familiar."""
-        if not self.features.holds(x[None]):
+        if not self.states.knows(x[None]):
             return "unfamiliar state"
-        if not self.actions.holds(chunk):
+        if not self.chunks.knows(describe_chunks(x[None], chunk[None], self.origin)):
             return "unfamiliar chunk"
         return None
 
 
-def fit_guard(robot: Robot, training: Demonstrations, held_out: Demonstrations) -> Guard:
-    """Ranges from the training episodes, tolerances from the held-out ones."""
-
-    def envelope(seen: Float[np.ndarray, "N D"], unseen: Float[np.ndarray, "M D"]) -> Envelope:
-        plain = Envelope(seen.min(axis=0), seen.max(axis=0), 0.0)
-        outside = float(np.quantile(plain.distance(unseen), QUANTILE))
-        # A held-out episode is like the training ones; half a range more lets a faster robot overshoot a little.
-        return Envelope(plain.low, plain.high, max(2.0 * outside, 0.5))
-
-    def all_features(demonstrations: Demonstrations) -> Float[np.ndarray, "N X"]:
-        return np.concatenate([features(robot, episode.states) for episode in demonstrations])
-
-    def all_actions(demonstrations: Demonstrations) -> Float[np.ndarray, "N A"]:
-        return np.concatenate([episode.actions for episode in demonstrations])
-
-    return Guard(
-        envelope(all_features(training), all_features(held_out)),
-        envelope(all_actions(training), all_actions(held_out)),
-    )
+def describe_chunks(
+    x: Float[np.ndarray, "N X"], chunks: Float[np.ndarray, "N n A"], origin: Float[np.ndarray, "X A"]
+) -> Float[np.ndarray, "N D"]:
+    """A chunk in few numbers: some commands, relative to where the robot is, and the largest step of each dimension."""
+    looks = np.linspace(0, chunks.shape[1] - 1, LOOKS).round().astype(int)
+    relative = chunks[:, looks] - (x @ origin)[:, None]
+    steps = np.abs(np.diff(chunks, axis=1)).max(axis=1, initial=0.0)
+    return np.concatenate([relative.reshape(len(chunks), -1), steps], axis=-1)
 
 
-def guard_to_json(guard: Guard) -> dict[str, object]:
-    """The guard as plain lists and numbers."""
+def fit_guard(robot: Robot, demonstrations: Demonstrations, chunk_length: int, rng: np.random.Generator) -> Guard:
+    """Remembers demonstrated moments, and calibrates how far from them is still familiar."""
+    origin = command_matrix(robot)
+    stride = max(1, demonstrations.frames // MEASURED)
+    xs: list[np.ndarray] = []
+    chunks: list[np.ndarray] = []
+    for episode in demonstrations:
+        times = np.arange(0, len(episode) - chunk_length + 1, stride)
+        windows = np.lib.stride_tricks.sliding_window_view(episode.actions, chunk_length, axis=0)
+        x = features(robot, episode.states[times]).astype(np.float64)
+        xs.append(x)
+        chunks.append(describe_chunks(x, np.swapaxes(windows[times], 1, 2).astype(np.float64), origin))
+    episode_of = np.repeat(np.arange(len(xs)), [len(x) for x in xs])
+    folds = rng.permutation(len(xs)) % min(FOLDS, len(xs))
+    states, described = (remember(np.concatenate(parts), episode_of, folds, rng) for parts in (xs, chunks))
+    return Guard(states, described, origin)
+
+
+def remember(
+    values: Float[np.ndarray, "N D"],
+    episode_of: Int[np.ndarray, " N"],
+    folds: Int[np.ndarray, " E"],
+    rng: np.random.Generator,
+) -> Memory:
+    """Rows that cover the values, and the distance that unseen episodes stay within; ``folds`` groups the episodes."""
+    std = values.std(axis=0)
+    usual = float(np.sqrt(np.square(std).mean())) or 1.0
+    spread = np.maximum(std, LEAST_SPREAD * usual)
+    scaled = values / spread
+    farthest = np.zeros(len(folds))
+    for fold in range(int(folds.max()) + 1):
+        unseen = folds[episode_of] == fold
+        if unseen.all():
+            continue
+        memory = Memory(_cover(scaled[~unseen], rng), spread, np.inf)
+        np.maximum.at(farthest, episode_of[unseen], memory.distance(values[unseen]))
+    return Memory(_cover(scaled, rng).astype(np.float32), spread, _conformal_quantile(farthest))
+
+
+def _cover(rows: Float[np.ndarray, "N D"], rng: np.random.Generator) -> Float[np.ndarray, "M D"]:
+    """At most REMEMBERED rows, each as far as can be from those before it, so that no row is far from all."""
+    if len(rows) <= REMEMBERED:
+        return rows
+    chosen = [int(rng.integers(len(rows)))]
+    gap = np.square(rows - rows[chosen[0]]).sum(axis=1)
+    while len(chosen) < REMEMBERED:
+        chosen.append(int(gap.argmax()))
+        np.minimum(gap, np.square(rows - rows[chosen[-1]]).sum(axis=1), out=gap)
+    return rows[chosen]
+
+
+def _conformal_quantile(farthest: Float[np.ndarray, " E"]) -> float:
+    """The distance that an unseen episode exceeds with a chance of SURPRISE, or the largest where data are few."""
+    rank = math.ceil((len(farthest) + 1) * (1 - SURPRISE))
+    return float(np.sort(farthest)[min(rank, len(farthest)) - 1])
+
+
+def guard_to_arrays(guard: Guard) -> dict[str, np.ndarray]:
+    """The guard as named arrays."""
     return {
-        name: {"low": part.low.tolist(), "high": part.high.tolist(), "tolerance": part.tolerance}
-        for name, part in (("features", guard.features), ("actions", guard.actions))
+        f"{name}.{key}": array
+        for name, memory in (("states", guard.states), ("chunks", guard.chunks))
+        for key, array in (("rows", memory.rows), ("spread", memory.spread), ("limit", np.array([memory.limit])))
     }
 
 
-def guard_from_json(document: object, feature_count: int, action_count: int) -> Guard:
-    """Reads what ``guard_to_json`` wrote; the sizes must fit."""
-    parts: list[Envelope] = []
-    for name, size in (("features", feature_count), ("actions", action_count)):
-        try:
-            part = document[name]  # pyright: ignore
-            envelope = Envelope(
-                np.asarray(part["low"], dtype=float), np.asarray(part["high"], dtype=float), float(part["tolerance"])
-            )
-        except (KeyError, TypeError, ValueError) as error:
-            raise InputError(f"the patch's guard is damaged: {name}: {error}") from error
-        if envelope.low.shape != (size,) or envelope.high.shape != (size,):
-            raise InputError(f"the patch's guard has {envelope.low.size} {name}, the robot has {size}")
-        parts.append(envelope)
-    return Guard(*parts)
+def guard_from_arrays(arrays: Arrays, robot: Robot, what: str) -> Guard:
+    """Reads what ``guard_to_arrays`` gave; ``what`` is named when it does not fit the robot."""
+    return Guard(
+        _memory_from_arrays(arrays, "states", feature_size(robot), what),
+        _memory_from_arrays(arrays, "chunks", (LOOKS + 1) * robot.action_size, what),
+        command_matrix(robot),
+    )
+
+
+def _memory_from_arrays(arrays: Arrays, name: str, width: int, what: str) -> Memory:
+    try:
+        rows, spread, limit = (arrays[f"{name}.{key}"] for key in ("rows", "spread", "limit"))
+    except KeyError as error:
+        raise InputError(f"{what} lacks {error}: the guard is damaged; train the patch again") from error
+    if rows.ndim != 2 or rows.shape[1] != width or spread.shape != (width,) or limit.shape != (1,):
+        raise InputError(f"{what}: the guard's {name} should have {width} numbers each, not {rows.shape}")
+    if not (np.isfinite(rows).all() and (spread > 0).all() and limit[0] >= 0):
+        raise InputError(f"{what}: the guard's {name} hold numbers that are none; train the patch again")
+    return Memory(rows, spread, float(limit[0]))

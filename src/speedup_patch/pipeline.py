@@ -14,12 +14,13 @@ from speedup_patch.data import Demonstrations
 from speedup_patch.errors import InputError
 from speedup_patch.guard import fit_guard
 from speedup_patch.maths.cmdp import satisfies_bound
-from speedup_patch.patch import Patch
 from speedup_patch.relabel import Rates, refuse_short_episodes, relabel
+from speedup_patch.reporting import Report, silent
 from speedup_patch.robots import Robot
+from speedup_patch.runtime.patch_folder import PatchDescription
 from speedup_patch.scheduler.config import SchedulerConfig
 from speedup_patch.scheduler.training import train_scheduler
-from speedup_patch.training import Report, silent
+from speedup_patch.trained_patch import TrainedPatch
 from speedup_patch.world_model.config import WorldModelConfig
 from speedup_patch.world_model.training import train_world_model
 
@@ -73,7 +74,7 @@ def train_patch(
     workspace: Path | None = None,
     resume: bool = False,
     report: Report = silent,
-) -> Patch:
+) -> TrainedPatch:
     """A patch from demonstrations alone; checkpoints go to ``workspace``, from which a killed run resumes."""
     robot.check_sizes(demonstrations.state_size, demonstrations.action_size, "the data set")
     refuse_short_episodes(demonstrations, config.chunk_length)
@@ -110,14 +111,12 @@ def train_patch(
         resume=resume,
         report=report,
     )
-    return Patch(
+    description = PatchDescription(
         robot=robot,
         chunk_length=config.chunk_length,
         epsilon=config.epsilon,
         speed_limit=demonstrated_speed(robot, training),
-        world_model=world_model,
-        rates=scheduler,
-        guard=fit_guard(robot, training, held_out),
+        guard=fit_guard(robot, demonstrations, config.chunk_length, rng),
         provenance={
             "config": asdict(config),
             "penalty": config.penalty,
@@ -135,3 +134,4 @@ def train_patch(
             "held_out": {"world_model": model_figures, "scheduler": choice_figures},
         },
     )
+    return TrainedPatch(description, world_model, scheduler)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from speedup_patch.training import Report, silent
+from speedup_patch.reporting import Report, silent
 
 SECONDS_BETWEEN_LINES = 10.0
 

@@ -1,4 +1,4 @@
-"""Safetensors files that are there whole or not at all, and refusals that say which tensor is wrong."""
+"""Safetensors files of torch tensors, there whole or not at all."""
 
 import os
 from collections.abc import Mapping
@@ -30,14 +30,3 @@ def load_tensors(path: Path, device: torch.device) -> tuple[dict[str, torch.Tens
         raise InputError(f"{path} does not exist") from None
     except (SafetensorError, OSError) as error:
         raise InputError(f"{path} is not a whole safetensors file: {error}") from error
-
-
-def check_same_tensors(found: Mapping[str, torch.Tensor], expected: Mapping[str, torch.Tensor], what: str) -> None:
-    """Raises an error that names ``what`` and the first tensor that is missing, unknown, or of another shape."""
-    for name in sorted(found.keys() | expected.keys()):
-        if name not in found or name not in expected:
-            problem = "lacks" if name not in found else "has an unknown"
-            raise InputError(f"{what} {problem} tensor {name!r}; it was made for another network")
-        if found[name].shape != expected[name].shape:
-            shapes = f"{tuple(found[name].shape)} instead of {tuple(expected[name].shape)}"
-            raise InputError(f"{what}: tensor {name!r} has shape {shapes}; it was made for another network")

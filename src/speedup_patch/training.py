@@ -7,7 +7,7 @@ bit, as one that was never interrupted (on CPU; CUDA kernels may not repeat them
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Protocol, cast, runtime_checkable
@@ -16,18 +16,13 @@ import numpy as np
 import torch
 from jaxtyping import Int
 
+from speedup_patch.array_files import check_same_shapes
 from speedup_patch.errors import InputError
-from speedup_patch.tensor_files import check_same_tensors, load_tensors, save_tensors
-
-Report = Callable[[str, int, int, Mapping[str, float]], None]
-"""Told of progress: (stage, step, total steps, figures)."""
+from speedup_patch.reporting import Report, silent
+from speedup_patch.tensor_files import load_tensors, save_tensors
 
 BATCHES_AT_ONCE = 256
 """Batches drawn and sent to the device together, so that the device need not wait for every one."""
-
-
-def silent(stage: str, step: int, total: int, figures: Mapping[str, float]) -> None:
-    """A report that tells nobody."""
 
 
 @dataclass(frozen=True)
@@ -197,7 +192,7 @@ def _load_checkpoint(
         part: {name.removeprefix(part): tensor for name, tensor in tensors.items() if name.startswith(part)}
         for part in ("current.", "best.")
     }
-    check_same_tensors(split["current."], learner.tensors(), f"checkpoint {path}")
+    check_same_shapes(split["current."], learner.tensors(), f"checkpoint {path}")
     learner.load_tensors(split["current."])
     names = {field.name for field in fields(Evaluation)}
     history = [Evaluation(**{name: record[name] for name in names}) for record in metadata["history"]]

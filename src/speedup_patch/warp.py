@@ -52,3 +52,14 @@ def uniform_warp(original: int, rate: float, tail: Tail = "keep") -> Warp:
     elif tail == "keep":
         positions = np.append(positions, float(original))
     return Warp(positions, original)
+
+
+def cap_rate(warp: Warp, fastest: float) -> Warp:
+    """The same motion with no moment faster than ``fastest``; windows that are slower already keep their pace."""
+    windows = np.diff(warp.positions, prepend=0.0)
+    if (windows <= fastest + 1e-9).all():
+        return warp
+    ends = np.cumsum(np.maximum(windows / fastest, 1.0))
+    times = np.arange(1, int(np.ceil(ends[-1] - 1e-9)) + 1)
+    positions = np.interp(times, np.concatenate([[0.0], ends]), np.concatenate([[0.0], warp.positions]))
+    return Warp(positions, warp.original)

@@ -65,7 +65,8 @@ def test_saved_and_loaded_scheduler_chooses_the_same(trained, tmp_path):
     held_out = transitions(1)
     chunks = held_out.chunks[:, 0]
     np.testing.assert_array_equal(
-        loaded.q_values(held_out.observations, chunks), scheduler.q_values(held_out.observations, chunks)
+        loaded.chooser.q_values(held_out.observations, chunks),
+        scheduler.chooser.q_values(held_out.observations, chunks),
     )
 
 

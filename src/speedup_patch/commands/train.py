@@ -1,18 +1,20 @@
 """``sup train``."""
 
 import shutil
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import tyro
 
+from speedup_patch.commands.reading import Datasets, ReadingOptions, left_out_json, robot_at_data_rate
 from speedup_patch.commands.terminal import print_json
 from speedup_patch.errors import InputError
 
 
 def train(
-    dataset: tyro.conf.Positional[Path],
+    datasets: Datasets,
     *,
+    reading: tyro.conf.OmitArgPrefixes[ReadingOptions] = ReadingOptions(),  # noqa: B008
     robot: str,
     out: Path,
     preset: str = "default",
@@ -30,8 +32,9 @@ def train(
     """Train a patch from demonstrations alone.
 
     Args:
-        dataset: A LeRobot v3.0 folder or a .npz file.
-        robot: Name of the robot, such as aloha.
+        datasets: One or several data sets of one robot: LeRobot or RLDS folders, HDF5 files or folders, .npz files.
+        reading: What is read.
+        robot: Name of the robot, such as aloha, or a .toml file that describes it.
         out: Folder to write the patch to.
         preset: default, or one of the paper's settings: bigym, libero, real.
         chunk: How many actions your policy predicts at a time.
@@ -46,7 +49,6 @@ def train(
         json: Print one JSON document instead of text.
     """
     from speedup_patch.artefacts import refuse_existing
-    from speedup_patch.datasets import read_demonstrations
     from speedup_patch.pipeline import train_patch
     from speedup_patch.progress import show_progress
     from speedup_patch.robots import find_robot
@@ -57,22 +59,26 @@ def train(
     workspace = out.with_name(f"{out.name}.training")
     if workspace.exists() and not resume:
         shutil.rmtree(workspace)
+    described, chosen_device = find_robot(robot), choose_device(device)
+    read = reading.read(datasets, described)
     with show_progress(quiet=json) as report:
         patch = train_patch(
-            read_demonstrations(dataset),
-            find_robot(robot),
+            read.demonstrations,
+            robot_at_data_rate(described, read),
             config,
-            device=choose_device(device),
+            device=chosen_device,
             workspace=workspace,
             resume=resume,
             report=report,
         )
+    selected = {"selection": asdict(reading), "left_out": [bad.number for bad in read.left_out]}
+    patch.description.provenance["data"].update(selected)
     patch.save(out, overwrite)
     shutil.rmtree(workspace, ignore_errors=True)
     if json:
-        print_json({"out": str(out), **patch.provenance})
+        print_json({"out": str(out), **patch.description.provenance, "left_out": left_out_json(read)})
         return
-    figures = patch.provenance["held_out"]["scheduler"]
+    figures = patch.description.provenance["held_out"]["scheduler"]
     print(f"patch -> {out}")
     print(f"held-out states: mean rate {figures['rate_mean']:.2f}, violating choices {figures['violating']:.1%}")
     if not config.penalty_is_safe:

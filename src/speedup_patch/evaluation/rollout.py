@@ -17,7 +17,7 @@ def run_episode(env: Env, policy: ScheduledPolicy, seed: int) -> EpisodeResult:
     while steps < env.max_steps:
         actions = policy.infer(observation)
         assert policy.last is not None
-        decisions.append(Decision(steps, policy.last.original, policy.last.executed, policy.last.reason))
+        decisions.append(Decision(steps, policy.last.original, len(actions), policy.last.reason))
         for action in actions[: env.max_steps - steps]:
             observation, success = env.step(action)
             steps += 1

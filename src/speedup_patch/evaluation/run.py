@@ -20,7 +20,7 @@ from speedup_patch.evaluation.table import markdown
 from speedup_patch.interfaces import Env
 from speedup_patch.patch import ScheduledPolicy
 from speedup_patch.policies import load_policy
-from speedup_patch.training import Report, silent
+from speedup_patch.reporting import Report, silent
 
 SEEDS_PER_TASK = 5
 
@@ -157,10 +157,7 @@ _worker: _Worker | None = None
 
 
 def _start_worker(env: str, policy: str) -> None:
-    import torch
-
     global _worker
-    torch.set_num_threads(1)
     _worker = _Worker(env, policy)
 
 

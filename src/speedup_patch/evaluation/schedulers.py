@@ -1,52 +1,51 @@
 """From the text of a scheduler, such as ``fixed:2`` or ``dwell+mpc:my.patch``, to a policy that runs it."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from speedup_patch.baselines import FixedRate, GreedyMpc, GripperDwell, OneRatePerChunk, SpeedCap
 from speedup_patch.errors import InputError
 from speedup_patch.interfaces import ChunkPolicy, RateChooser
-from speedup_patch.patch import Patch, ScheduledPolicy, SpeedupPatch, load_patch
+from speedup_patch.patch import ScheduledPolicy
 from speedup_patch.robots import Robot
+from speedup_patch.runtime.engine import Engine, load_engine, patch_engine
+from speedup_patch.runtime.patch_folder import LoadedPatch, load_patch
 
 SPEC_HELP = "base, fixed:RATE, mpc:PATCH, speedcap:PATCH, a PATCH folder, or dwell+ before any of them"
 
 
 def schedule_policy(spec: str, policy: ChunkPolicy, robot: Robot) -> ScheduledPolicy:
     """The policy, run by the scheduler that ``spec`` names."""
+    return ScheduledPolicy(policy, find_engine(spec, robot))
+
+
+def find_engine(spec: str, robot: Robot) -> Engine:
+    """What decides for the scheduler that ``spec`` names."""
     if spec.startswith("dwell+"):
-        inner = schedule_policy(spec.removeprefix("dwell+"), policy, robot)
-        inner.scheduler = GripperDwell(inner.scheduler, robot)
-        return inner
+        inner = find_engine(spec.removeprefix("dwell+"), robot)
+        return replace(inner, new_scheduler=lambda: GripperDwell(inner.new_scheduler(), robot))
     kind, _, rest = spec.partition(":")
     if kind == "base" and not rest:
-        return ScheduledPolicy(policy, robot, OneRatePerChunk(FixedRate(1.0)))
+        return _rule_engine(robot, FixedRate(1.0))
     if kind == "fixed" and rest:
-        return ScheduledPolicy(policy, robot, OneRatePerChunk(FixedRate(_number(rest, spec))))
+        return _rule_engine(robot, FixedRate(_number(rest, spec)))
     if kind in ("mpc", "speedcap") and rest:
         patch = load_patch(Path(rest), robot)
-        return _rule_policy(policy, patch, _rule(kind, patch))
+        chooser = _rule(kind, patch)
+        return replace(patch_engine(patch), new_scheduler=lambda: OneRatePerChunk(chooser, patch.rates.tail))
     if Path(spec).is_dir():
-        return SpeedupPatch(policy, load_patch(Path(spec), robot))
+        return load_engine(Path(spec), robot)
     raise InputError(f"unknown scheduler {spec!r}; a scheduler is {SPEC_HELP}")
 
 
-def _rule(kind: str, patch: Patch) -> RateChooser:
+def _rule_engine(robot: Robot, chooser: RateChooser) -> Engine:
+    return Engine(robot, lambda: OneRatePerChunk(chooser))
+
+
+def _rule(kind: str, patch: LoadedPatch) -> RateChooser:
     if kind == "mpc":
-        return GreedyMpc(patch.world_model, patch.rates.rates, patch.epsilon)
-    return SpeedCap(patch.world_model, patch.rates.rates, patch.speed_limit)
-
-
-def _rule_policy(policy: ChunkPolicy, patch: Patch, chooser: RateChooser) -> ScheduledPolicy:
-    rates = patch.rates.rates
-    return ScheduledPolicy(
-        policy,
-        patch.robot,
-        OneRatePerChunk(chooser, rates.tail),
-        rotations=rates.rotations,
-        guard=patch.guard,
-        world_model=patch.world_model,
-        chunk_length=patch.chunk_length,
-    )
+        return GreedyMpc(patch.world_model, patch.rates, patch.epsilon)
+    return SpeedCap(patch.world_model, patch.rates, patch.speed_limit)
 
 
 def _number(text: str, spec: str) -> float:

@@ -1,11 +1,11 @@
-"""Forward kinematics of a serial arm with revolute joints."""
+"""Forward kinematics of a serial arm with hinges and slides."""
 
 from functools import lru_cache
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
-from speedup_patch.maths.poses import canonical_sign, cross, quaternion_multiply
+from speedup_patch.maths.poses import canonical_sign, compose_poses, cross, quaternion_multiply, rotate_vector
 
 
 def forward_kinematics(
@@ -15,12 +15,16 @@ def forward_kinematics(
     quaternions: Float[np.ndarray, "J 4"],
     axes: Float[np.ndarray, "J 3"],
     base: Float[np.ndarray, "7"],
+    slides: Bool[np.ndarray, " J"] | None = None,
+    tool: Float[np.ndarray, "7"] | None = None,
 ) -> Float[np.ndarray, "*B 7"]:
-    """The last link's pose (float64) for joint angles in radians: from ``base``, each link is placed at its offset
-    (metres, quaternion) from the link before it and then turned by its joint about ``axes``."""
+    """The tool's pose (float64) for joint values in radians, or metres where ``slides``: from ``base``, each link is
+    placed at its offset (metres, quaternion) from the link before it and then turned about, or slid along, its axis;
+    ``tool`` is a fixed pose on the last link."""
     count = joints.shape[-1]
     factors = _link_factors(*(np.asarray(part, np.float64).tobytes() for part in (positions, quaternions, axes)))
-    half = 0.5 * joints.reshape(-1, count).astype(np.float64)
+    values = joints.reshape(-1, count).astype(np.float64)
+    half = 0.5 * values if slides is None else 0.5 * np.where(slides, 0.0, values)
     cosine, sine = np.cos(half), np.sin(half)
     frames = np.empty((count + 1, len(half), 4))
     frames[0] = base[3:] / np.sqrt(base[3:] @ base[3:])
@@ -32,7 +36,14 @@ def forward_kinematics(
     # Frame * position * conjugate(frame), summed over the links; ``offsets`` holds the first two factors.
     axis, w, vector = frames[:-1, :, :3], frames[:-1, :, 3:], offsets[..., :3]
     position = base[:3] + (w * vector - offsets[..., 3:] * axis - cross(vector, axis)).sum(axis=0)
-    return np.concatenate([position, canonical_sign(frames[-1])], axis=-1).reshape(*joints.shape[:-1], 7)
+    if slides is not None:
+        directions = axes / np.linalg.norm(axes, axis=-1, keepdims=True)
+        for i in np.flatnonzero(slides):
+            position = position + rotate_vector(frames[i + 1], values[:, i, None] * directions[i])
+    poses = np.concatenate([position, canonical_sign(frames[-1])], axis=-1)
+    if tool is not None:
+        poses = compose_poses(poses, tool)
+    return poses.reshape(*joints.shape[:-1], 7)
 
 
 @lru_cache(maxsize=64)  # a robot's links never change, and building this takes longer than one state's pose

@@ -4,13 +4,8 @@ Functions work over any leading dimensions and keep the precision (float32 or fl
 A quaternion and its negative are the same rotation; what is returned has w >= 0 unless said otherwise.
 """
 
-import warnings
-
 import numpy as np
 from jaxtyping import Float
-from scipy.spatial.transform import Rotation
-
-_EULER = "xyz"  # lower case: extrinsic, about the fixed axes x, then y, then z ("roll, pitch, yaw")
 
 
 def rotation_to_quaternion(values: Float[np.ndarray, "*B R"], representation: str) -> Float[np.ndarray, "*B 4"]:
@@ -25,8 +20,7 @@ def rotation_to_quaternion(values: Float[np.ndarray, "*B R"], representation: st
         case "axis_angle":
             quaternion = axis_angle_to_quaternion(values)
         case "euler_xyz":
-            turns = Rotation.from_euler(_EULER, values.reshape(-1, 3).astype(np.float64))
-            quaternion = turns.as_quat().reshape(*values.shape[:-1], 4).astype(values.dtype)
+            quaternion = _euler_to_quaternion(values)
         case "six_d":
             _refuse(~(_six_d_volume(values) > 1e-6), values, "six_d columns span no plane")
             quaternion = six_d_to_quaternion(values)
@@ -49,12 +43,7 @@ def quaternion_to_rotation(quaternions: Float[np.ndarray, "*B 4"], representatio
         case "axis_angle":
             return quaternion_to_axis_angle(quaternions)
         case "euler_xyz":
-            turns = Rotation.from_quat(quaternions.reshape(-1, 4).astype(np.float64))
-            with warnings.catch_warnings():
-                # With the pitch at 90 degrees many angles fit; scipy's choice is as good as any.
-                warnings.filterwarnings("ignore", message="Gimbal lock")
-                angles = turns.as_euler(_EULER)
-            return angles.reshape(*quaternions.shape[:-1], 3).astype(quaternions.dtype)
+            return _quaternion_to_euler(quaternions)
         case "six_d":
             return quaternion_to_six_d(quaternions)
         case "matrix":
@@ -189,6 +178,29 @@ def cross(a: Float[np.ndarray, "*#B 3"], b: Float[np.ndarray, "*#B 3"]) -> Float
     a1, a2, a3 = a[..., 0], a[..., 1], a[..., 2]
     b1, b2, b3 = b[..., 0], b[..., 1], b[..., 2]
     return np.stack([a2 * b3 - a3 * b2, a3 * b1 - a1 * b3, a1 * b2 - a2 * b1], axis=-1)
+
+
+def _euler_to_quaternion(angles: Float[np.ndarray, "*B 3"]) -> Float[np.ndarray, "*B 4"]:
+    """About the fixed axes x, then y, then z ("roll, pitch, yaw")."""
+    half = 0.5 * angles
+    turns = np.zeros((3, *angles.shape[:-1], 4), dtype=angles.dtype)
+    for axis in range(3):
+        turns[axis, ..., axis], turns[axis, ..., 3] = np.sin(half[..., axis]), np.cos(half[..., axis])
+    return quaternion_multiply(turns[2], quaternion_multiply(turns[1], turns[0]))
+
+
+def _quaternion_to_euler(quaternions: Float[np.ndarray, "*B 4"]) -> Float[np.ndarray, "*B 3"]:
+    """With the pitch at 90 degrees many angles fit: the first is then all of the turn, the last is 0."""
+    x, y, z, w = np.moveaxis(quaternions.astype(np.float64), -1, 0)
+    # Sum and difference of the outer angles are exact for every pitch, also near 90 degrees (Bernardes, Viollet 2022).
+    plus, minus = np.hypot(w + y, x - z), np.hypot(w - y, x + z)
+    pitch = 2.0 * np.arctan2(plus, minus) - np.pi / 2
+    total, difference = np.arctan2(x - z, w + y), np.arctan2(x + z, w - y)
+    up, down = minus < 1e-7, plus < 1e-7
+    roll = np.where(up, 2.0 * total, np.where(down, 2.0 * difference, difference + total))
+    yaw = np.where(up | down, 0.0, difference - total)
+    wrapped = [(angle + np.pi) % (2 * np.pi) - np.pi for angle in (roll, yaw)]
+    return np.stack([wrapped[0], pitch, wrapped[1]], axis=-1).astype(quaternions.dtype)
 
 
 def _normalize_quaternion(values: Float[np.ndarray, "*B 4"]) -> Float[np.ndarray, "*B 4"]:

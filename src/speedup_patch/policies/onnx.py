@@ -7,36 +7,18 @@ batch dimension, un-normalised. Its first output is the chunk, (batch, n, A), un
 from pathlib import Path
 
 import numpy as np
-import onnxruntime as ort
 from jaxtyping import Float
-from onnxruntime.capi import onnxruntime_pybind11_state as failures  # pyright: ignore[reportAttributeAccessIssue]
 
 from speedup_patch.errors import InputError
 from speedup_patch.interfaces import Observation
-
-UNREADABLE = (
-    failures.Fail,
-    failures.InvalidArgument,
-    failures.InvalidGraph,
-    failures.InvalidProtobuf,
-    failures.NotImplemented,
-    failures.RuntimeException,
-)
-"""What onnxruntime raises for a file that is not a model; they share no base class of their own."""
+from speedup_patch.onnx_files import open_session
 
 
 class OnnxPolicy:
     """A ChunkPolicy from one ONNX file."""
 
     def __init__(self, path: Path) -> None:
-        if not path.is_file():
-            raise InputError(f"policy file {path} does not exist")
-        options = ort.SessionOptions()
-        options.intra_op_num_threads = options.inter_op_num_threads = 1
-        try:
-            self._session = ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-        except UNREADABLE as error:
-            raise InputError(f"{path} is not a model that onnxruntime can run: {error}") from error
+        self._session = open_session(path, "policy file")
         self.path = path
         self.metadata: dict[str, str] = dict(self._session.get_modelmeta().custom_metadata_map)
         self._inputs = {node.name: node.shape for node in self._session.get_inputs()}

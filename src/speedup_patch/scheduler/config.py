@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from speedup_patch.errors import InputError
 from speedup_patch.maths.cmdp import penalty_bound
-from speedup_patch.scheduler.network import Encoder
+from speedup_patch.scheduler.inputs import Encoder
 from speedup_patch.training import LoopConfig
 
 

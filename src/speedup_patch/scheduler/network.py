@@ -1,13 +1,13 @@
 """Q(o, A^k) and V(o): the paper's dual-stream critic and its value function, on normalised inputs."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+
+from speedup_patch.scheduler.inputs import CriticShape
 
 
 def multilayer(sizes: Sequence[int]) -> nn.Sequential:
@@ -16,23 +16,6 @@ def multilayer(sizes: Sequence[int]) -> nn.Sequential:
     for i, (inputs, outputs) in enumerate(pairwise(sizes)):
         layers += [nn.ReLU(), nn.Linear(inputs, outputs)] if i else [nn.Linear(inputs, outputs)]
     return nn.Sequential(*layers)
-
-
-Encoder = Literal["mlp", "gru"]
-"""What reads the shortened chunk: the paper's GRU, or an MLP over all its rows, which trains many times faster."""
-
-
-@dataclass(frozen=True)
-class CriticShape:
-    """The sizes of a critic."""
-
-    observation_size: int
-    action_size: int
-    longest: int
-    """Rows of the longest shortened chunk."""
-    hidden: int
-    layers: int
-    encoder: Encoder
 
 
 class GruEncoder(nn.Module):

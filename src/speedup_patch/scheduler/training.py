@@ -12,13 +12,15 @@ from torch import Tensor
 from speedup_patch.data import Transitions
 from speedup_patch.maths.normalize import Normalizer
 from speedup_patch.relabel import Rates
+from speedup_patch.reporting import Report, silent
 from speedup_patch.robots import Robot
 from speedup_patch.scheduler.choices import judge_choices, penalised_regret
 from speedup_patch.scheduler.config import SchedulerConfig
+from speedup_patch.scheduler.inputs import CriticInputs, CriticShape
 from speedup_patch.scheduler.iql import bellman_target, move_target, q_loss, value_loss
-from speedup_patch.scheduler.model import CriticInputs, LearnedRates
-from speedup_patch.scheduler.network import CriticShape, TwinCritic, Value
-from speedup_patch.training import Report, adam_tensors, load_adam_tensors, silent, train
+from speedup_patch.scheduler.model import TrainedScheduler
+from speedup_patch.scheduler.network import TwinCritic, Value
+from speedup_patch.training import adam_tensors, load_adam_tensors, train
 
 
 class ResidentTransitions:
@@ -163,7 +165,7 @@ def train_scheduler(
     checkpoint: Path | None = None,
     resume: bool = False,
     report: Report = silent,
-) -> tuple[LearnedRates, dict[str, float]]:
+) -> tuple[TrainedScheduler, dict[str, float]]:
     """The scheduler, and how it does on held-out states."""
     inputs = fit_inputs(robot, training, config.relative_actions)
     learner = IqlLearner(training, held_out, inputs, config, device)
@@ -178,4 +180,4 @@ def train_scheduler(
         report=report,
     )
     figures = learner.evaluate()
-    return LearnedRates(learner.target.to("cpu"), inputs, rates), figures
+    return TrainedScheduler(learner.target.to("cpu"), inputs, rates), figures

@@ -8,17 +8,20 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
+from speedup_patch.array_files import check_same_shapes, load_arrays
 from speedup_patch.artefacts import read_json, write_json
 from speedup_patch.errors import InputError
 from speedup_patch.robots import Robot
-from speedup_patch.tensor_files import check_same_tensors, load_tensors, save_tensors
+from speedup_patch.runtime.graphs import any_step_graph, one_step_graph
+from speedup_patch.tensor_files import load_tensors, save_tensors
 from speedup_patch.world_model.config import KINDS, Kind
 from speedup_patch.world_model.network import AnyStepDynamics, NetworkDynamics, NetworkShape, OneStepDynamics
-from speedup_patch.world_model.servo import ServoWorldModel, servo_from_tensors
+from speedup_patch.world_model.servo import ServoWorldModel, servo_from_arrays
 
 ROWS_AT_ONCE = 8192
 """Rollouts computed together: enough to keep a device busy, few enough to fit in memory."""
 
+GRAPHS = {"gru": any_step_graph, "mlp": one_step_graph}
 DYNAMICS: dict[str, type[NetworkDynamics]] = {"gru": AnyStepDynamics, "mlp": OneStepDynamics}
 
 
@@ -48,6 +51,9 @@ class NetworkWorldModel:
         save_tensors(directory / "world_model.safetensors", self.dynamics.state_dict())
         description = {"kind": self.kind, "robot": self.robot.name, "network": asdict(self.dynamics.shape)}
         write_json(directory / "world_model.json", description)
+        weights = {name: tensor.detach().cpu().numpy() for name, tensor in self.dynamics.state_dict().items()}
+        graph = GRAPHS[self.kind](weights, self.robot, asdict(self.dynamics.shape))
+        (directory / "world_model.onnx").write_bytes(graph.SerializeToString())
 
 
 def load_world_model(directory: Path, robot: Robot) -> NetworkWorldModel | ServoWorldModel:
@@ -60,13 +66,13 @@ def load_world_model(directory: Path, robot: Robot) -> NetworkWorldModel | Servo
             f"known kinds: {', '.join(KINDS)}"
         )
     path = directory / "world_model.safetensors"
-    tensors, _ = load_tensors(path, torch.device("cpu"))
     what = f"{path}, read for robot {robot.name!r},"
     if kind == "servo":
-        return servo_from_tensors(robot, tensors, what)
+        return servo_from_arrays(robot, load_arrays(path), what)
+    tensors, _ = load_tensors(path, torch.device("cpu"))
     shape = _read_shape(description, directory / "world_model.json")
     dynamics = DYNAMICS[kind](robot, shape)
-    check_same_tensors(tensors, dynamics.state_dict(), what)
+    check_same_shapes(tensors, dynamics.state_dict(), what)
     dynamics.load_state_dict(tensors)
     return NetworkWorldModel(robot, kind, dynamics)
 

@@ -16,14 +16,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import torch
 from jaxtyping import Bool, Float
 
+from speedup_patch.array_files import Arrays, check_same_shapes, save_arrays
 from speedup_patch.artefacts import write_json
 from speedup_patch.errors import InputError
 from speedup_patch.observations import feature_size, features, split_observation
 from speedup_patch.robots import KinematicChain, Robot
-from speedup_patch.tensor_files import check_same_tensors, save_tensors
 
 SUBSTEPS = 5
 """Integration steps per control step."""
@@ -176,8 +175,7 @@ class ServoWorldModel:
     def save(self, directory: Path) -> None:
         """Writes the fitted law."""
         arrays = self.servo._asdict() | {"low": self.low, "high": self.high}
-        tensors = {name: torch.from_numpy(array.astype(np.float64)) for name, array in arrays.items()}
-        save_tensors(directory / "world_model.safetensors", tensors)
+        save_arrays(directory / "world_model.safetensors", {n: a.astype(np.float64) for n, a in arrays.items()})
         write_json(directory / "world_model.json", {"kind": self.kind, "robot": self.robot.name})
 
 
@@ -188,10 +186,10 @@ def driven_strokes(robot: Robot) -> Stroke:
     return Stroke(ends[:, 0], ends[:, 1])
 
 
-def servo_from_tensors(robot: Robot, tensors: dict[str, torch.Tensor], what: str) -> ServoWorldModel:
+def servo_from_arrays(robot: Robot, arrays: Arrays, what: str) -> ServoWorldModel:
     """The servo world model that ``save`` wrote; ``what`` is named when it does not fit the robot."""
-    expected = {name: torch.zeros(len(robot.drives)) for name in (*Servo._fields, "low", "high")}
-    check_same_tensors(tensors, expected, what)
-    arrays = {name: tensor.numpy().astype(np.float64) for name, tensor in tensors.items()}
-    low, high = arrays.pop("low"), arrays.pop("high")
-    return ServoWorldModel(robot, Servo(**arrays), low, high)
+    expected = {name: np.zeros(len(robot.drives)) for name in (*Servo._fields, "low", "high")}
+    check_same_shapes(arrays, expected, what)
+    law = {name: array.astype(np.float64) for name, array in arrays.items()}
+    low, high = law.pop("low"), law.pop("high")
+    return ServoWorldModel(robot, Servo(**law), low, high)

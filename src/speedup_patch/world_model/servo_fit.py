@@ -17,8 +17,8 @@ from jaxtyping import Float
 from scipy.optimize import least_squares
 
 from speedup_patch.data import Demonstrations
+from speedup_patch.reporting import Report, silent
 from speedup_patch.robots import Robot
-from speedup_patch.training import Report, silent
 from speedup_patch.world_model.servo import (
     MAX_STIFFNESS,
     Servo,

@@ -13,8 +13,9 @@ from speedup_patch.data import Demonstrations
 from speedup_patch.interfaces import WorldModel
 from speedup_patch.maths.poses import rotation_distance
 from speedup_patch.observations import feature_poses
+from speedup_patch.reporting import Report, silent
 from speedup_patch.robots import Robot
-from speedup_patch.training import LoopConfig, Report, adam_tensors, load_adam_tensors, silent, train
+from speedup_patch.training import LoopConfig, adam_tensors, load_adam_tensors, train
 from speedup_patch.world_model.config import Kind, WorldModelConfig
 from speedup_patch.world_model.model import DYNAMICS, NetworkWorldModel
 from speedup_patch.world_model.network import NetworkDynamics, NetworkShape

@@ -48,13 +48,12 @@ class Windows:
         lengths = np.array([len(episode) for episode in demonstrations])
         if lengths.max() < 2:
             raise InputError("a world model needs episodes of at least two control steps; every episode here has one")
-        rows = np.concatenate([observe_episode(robot, episode) for episode in demonstrations])
-        actions = np.concatenate([sent_actions(episode) for episode in demonstrations])
+        self.feature_size = feature_size(robot)
+        observations, actions = _join(robot, demonstrations, self.feature_size)
         last = np.repeat(np.cumsum(lengths) - 1, lengths)
         starts = np.flatnonzero(np.arange(len(last)) < last)
-        self.feature_size = feature_size(robot)
-        self.observations = torch.from_numpy(rows.astype(np.float32)).to(device)
-        self.actions = torch.from_numpy(actions.astype(np.float32)).to(device)
+        self.observations = torch.from_numpy(observations).to(device)
+        self.actions = torch.from_numpy(actions).to(device)
         self.starts = torch.from_numpy(starts).to(device)
         self.last = torch.from_numpy(last).to(device)
         self.ahead = torch.arange(horizon, device=device)
@@ -70,3 +69,18 @@ class Windows:
         inside = torch.minimum(rows, last - 1)
         targets = self.observations[inside + 1, : self.feature_size]
         return Window(self.observations[starts], self.actions[inside], targets, rows < last)
+
+
+def _join(
+    robot: Robot, demonstrations: Demonstrations, features: int
+) -> tuple[Float[np.ndarray, "N O"], Float[np.ndarray, "N A"]]:
+    """(observations, what was sent) of all episodes in float32, filled one by one: only one is held in float64."""
+    observations = np.empty((demonstrations.frames, 2 * features), dtype=np.float32)
+    actions = np.empty((demonstrations.frames, robot.action_size), dtype=np.float32)
+    row = 0
+    for episode in demonstrations:
+        place = slice(row, row + len(episode))
+        observations[place] = observe_episode(robot, episode)
+        actions[place] = sent_actions(episode)
+        row += len(episode)
+    return observations, actions

@@ -3,7 +3,8 @@
 from typing import Any
 
 from speedup_patch.errors import InputError
-from speedup_patch.robots import ActionGroup, Arm, Gripper, KinematicChain, Link, Robot, StatePose
+from speedup_patch.robots.description import ActionGroup, Arm, Gripper, Robot
+from speedup_patch.robots.poses import HERE, KinematicChain, Link, StatePose
 
 Plain = dict[str, Any]
 
@@ -18,7 +19,9 @@ def robot_from_json(document: Any) -> Robot:
             actions=tuple(ActionGroup(**_with_tuples(part)) for part in document["actions"]),
             arms=tuple(_arm(part) for part in document["arms"]),
         )
-    except (KeyError, TypeError, AttributeError) as error:
+    except InputError:
+        raise
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise InputError(f"the description of a robot is damaged: {error!r}") from error
 
 
@@ -31,7 +34,8 @@ def _pose(part: Plain) -> KinematicChain | StatePose:
     if "links" not in part:
         return StatePose(**_with_tuples(part))
     links = tuple(Link(**_with_tuples(link)) for link in part["links"])
-    return KinematicChain(tuple(part["joints"]), tuple(part["base"]), links)
+    # Patches made before a chain could end in a tool have none.
+    return KinematicChain(tuple(part["joints"]), tuple(part["base"]), links, tuple(part.get("tool", HERE)))
 
 
 def _with_tuples(part: Plain) -> Plain:

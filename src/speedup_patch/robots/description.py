@@ -1,9 +1,9 @@
-"""What every state and action dimension of a robot means; every robot we know is one constant.
+"""What every state and action dimension of a robot means.
 
 Poses are 7 numbers: position in metres, then a unit quaternion in (x, y, z, w) order.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -11,23 +11,10 @@ import numpy as np
 from jaxtyping import Float
 
 from speedup_patch.errors import InputError
-from speedup_patch.maths.kinematics import forward_kinematics
-from speedup_patch.maths.poses import rotation_to_quaternion
+from speedup_patch.robots.poses import ROTATION_SIZES, KinematicChain, Rotation, StatePose
 
 Mode = Literal["absolute", "delta", "gripper"]
 """How a command is resampled: a target to reach, a motion to add up, or a gripper command to hold."""
-
-Rotation = Literal["quaternion_xyzw", "quaternion_wxyz", "axis_angle", "euler_xyz", "six_d", "matrix"]
-"""How an orientation is written down."""
-
-ROTATION_SIZES: dict[Rotation, int] = {
-    "quaternion_xyzw": 4,
-    "quaternion_wxyz": 4,
-    "axis_angle": 3,
-    "euler_xyz": 3,
-    "six_d": 6,
-    "matrix": 9,
-}
 
 
 @dataclass(frozen=True)
@@ -49,6 +36,9 @@ class ActionGroup:
     def __post_init__(self) -> None:
         if not len(self.names) == len(self.low) == len(self.high):
             raise InputError(f"action group {self.names}: one low and one high limit per name")
+        for name, low, high in zip(self.names, self.low, self.high, strict=True):
+            if not low <= high:
+                raise InputError(f"action {name}: the low limit {low} must not exceed the high limit {high}")
         if self.drives and len(self.drives) != len(self.names):
             raise InputError(f"action group {self.names}: drives {self.drives} must name one state dimension each")
         if self.rotation and ROTATION_SIZES[self.rotation] != len(self.names):
@@ -57,60 +47,8 @@ class ActionGroup:
             )
         if self.mode == "delta" and self.rotation not in (None, "axis_angle"):
             raise InputError(f"action group {self.names}: a turn is merged as axis_angle, not as {self.rotation}")
-
-
-@dataclass(frozen=True)
-class Link:
-    """One revolute joint: where it sits on the link before it, and the axis it turns about."""
-
-    position: tuple[float, float, float]
-    axis: tuple[float, float, float]
-    quaternion: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 1.0)
-
-
-@dataclass(frozen=True)
-class KinematicChain:
-    """End-effector pose by forward kinematics from joint angles in the state (radians)."""
-
-    joints: tuple[int, ...]
-    base: tuple[float, ...]
-    """Pose of the arm's base in the world, 7 numbers."""
-    links: tuple[Link, ...]
-
-    def __post_init__(self) -> None:
-        if len(self.joints) != len(self.links):
-            raise InputError(f"a chain needs one link per joint: {len(self.joints)} joints, {len(self.links)} links")
-
-    def pose(self, states: Float[np.ndarray, "*B S"]) -> Float[np.ndarray, "*B 7"]:
-        """The pose of the last link's frame in the world."""
-        return forward_kinematics(states[..., list(self.joints)], **self._constants)
-
-    @cached_property
-    def _constants(self) -> dict[str, np.ndarray]:
-        return {
-            "positions": np.array([link.position for link in self.links]),
-            "quaternions": np.array([link.quaternion for link in self.links]),
-            "axes": np.array([link.axis for link in self.links]),
-            "base": np.array(self.base),
-        }
-
-
-@dataclass(frozen=True)
-class StatePose:
-    """End-effector pose that the state itself carries."""
-
-    position: tuple[int, int, int]
-    rotation: tuple[int, ...]
-    representation: Rotation
-
-    def __post_init__(self) -> None:
-        if ROTATION_SIZES[self.representation] != len(self.rotation):
-            raise InputError(f"{self.representation} takes {ROTATION_SIZES[self.representation]} state dimensions")
-
-    def pose(self, states: Float[np.ndarray, "*B S"]) -> Float[np.ndarray, "*B 7"]:
-        """The pose read from the state."""
-        quaternion = rotation_to_quaternion(states[..., list(self.rotation)], self.representation)
-        return np.concatenate([states[..., list(self.position)], quaternion], axis=-1)
+        if self.mode == "delta" and self.drives:
+            raise InputError(f"action group {self.names}: a delta command is no target, so it drives no state")
 
 
 @dataclass(frozen=True)
@@ -124,6 +62,12 @@ class Gripper:
     """The commands that close and open it; their middle separates the two."""
     stroke_steps: int
     """Control steps from a full-stroke command until the fingers are there."""
+
+    def __post_init__(self) -> None:
+        if self.closed == self.open:
+            raise InputError(f"a gripper's closed and open commands must differ, both are {self.closed}")
+        if self.stroke_steps < 1:
+            raise InputError(f"a gripper's stroke takes at least one control step, not {self.stroke_steps}")
 
 
 @dataclass(frozen=True)
@@ -146,15 +90,28 @@ class Robot:
     arms: tuple[Arm, ...]
 
     def __post_init__(self) -> None:
+        if not 0 < self.control_hz < np.inf:
+            raise InputError(f"robot {self.name}: the control frequency must be positive, not {self.control_hz} Hz")
         if not self.arms:
             raise InputError(
                 f"robot {self.name}: at least one arm is needed, deviation is measured at its end-effector"
             )
-        indices = [i for group in self.actions for i in group.drives] + [
-            i for arm in self.arms if arm.gripper for i in arm.gripper.state
-        ]
-        if any(not 0 <= i < self.state_size for i in indices):
-            raise InputError(f"robot {self.name}: state indices must lie in 0..{self.state_size - 1}, got {indices}")
+        _refuse_repeats(self.name, "state", self.state_names)
+        _refuse_repeats(self.name, "action", self.action_names)
+        used = [i for group in self.actions for i in group.drives]
+        used += [i for arm in self.arms for i in (*arm.pose.state_indices, *(arm.gripper.state if arm.gripper else ()))]
+        if any(not 0 <= i < self.state_size for i in used):
+            raise InputError(f"robot {self.name}: state indices must lie in 0..{self.state_size - 1}, got {used}")
+        for arm in self.arms:
+            if arm.gripper and not self._commands_gripper(arm.gripper.action):
+                raise InputError(
+                    f"robot {self.name}: the gripper of arm {arm.name!r} is commanded by action {arm.gripper.action}, "
+                    f"which must be an action of mode gripper in 0..{self.action_size - 1}"
+                )
+
+    def _commands_gripper(self, action: int) -> bool:
+        parts = zip(self.actions, self.action_slices, strict=True)
+        return any(group.mode == "gripper" and part.start <= action < part.stop for group, part in parts)
 
     @property
     def state_size(self) -> int:
@@ -201,6 +158,22 @@ class Robot:
         """The end-effector pose of every arm."""
         return np.stack([arm.pose.pose(states) for arm in self.arms], axis=-2)
 
+    def at(self, control_hz: float) -> "Robot":
+        """The same robot at another control frequency: a gripper's stroke takes as long, so it takes other steps.
+
+        Limits and scales stay as they are: they belong to one action, whatever its duration.
+        """
+        if not 0 < control_hz < np.inf:
+            raise InputError(f"robot {self.name}: the control frequency must be positive, not {control_hz} Hz")
+        ratio = control_hz / self.control_hz
+        arms = tuple(
+            replace(arm, gripper=replace(arm.gripper, stroke_steps=max(1, round(ratio * arm.gripper.stroke_steps))))
+            if arm.gripper
+            else arm
+            for arm in self.arms
+        )
+        return replace(self, control_hz=float(control_hz), arms=arms)
+
     def check_sizes(self, state_size: int, action_size: int, what: str) -> None:
         """Raises an error that names ``what`` when its dimensions are not this robot's."""
         if (state_size, action_size) != (self.state_size, self.action_size):
@@ -210,49 +183,7 @@ class Robot:
             )
 
 
-_VX300S_LINKS = (
-    Link((0.0, 0.0, 0.079), (0.0, 0.0, 1.0)),
-    Link((0.0, 0.0, 0.04805), (0.0, 1.0, 0.0)),
-    Link((0.05955, 0.0, 0.3), (0.0, 1.0, 0.0)),
-    Link((0.2, 0.0, 0.0), (1.0, 0.0, 0.0)),
-    Link((0.1, 0.0, 0.0), (0.0, 1.0, 0.0)),
-    Link((0.069744, 0.0, 0.0), (1.0, 0.0, 0.0)),
-)
-_VX300S_JOINTS = ("waist", "shoulder", "elbow", "forearm_roll", "wrist_angle", "wrist_rotate")
-_VX300S_LOW = (-3.14158, -1.85005, -1.76278, -3.14158, -1.8675, -3.14158)
-_VX300S_HIGH = (3.14158, 1.25664, 1.6057, 3.14158, 2.23402, 3.14158)
-
-
-def _aloha_actions(side: str, first: int) -> tuple[ActionGroup, ActionGroup]:
-    joints = tuple(f"{side}_{joint}" for joint in _VX300S_JOINTS)
-    return (
-        ActionGroup(joints, "absolute", "rad", _VX300S_LOW, _VX300S_HIGH, drives=tuple(range(first, first + 6))),
-        ActionGroup((f"{side}_gripper",), "gripper", "0 closed .. 1 open", (0.0,), (1.0,), drives=(first + 6,)),
-    )
-
-
-def _aloha_arm(side: str, first: int, base: tuple[float, ...]) -> Arm:
-    chain = KinematicChain(tuple(range(first, first + 6)), base, _VX300S_LINKS)
-    return Arm(side, chain, Gripper(action=first + 6, state=(first + 6,), closed=0.0, open=1.0, stroke_steps=20))
-
-
-ALOHA = Robot(
-    name="aloha",
-    control_hz=50.0,
-    state_names=tuple(f"{side}_{name}" for side in ("left", "right") for name in (*_VX300S_JOINTS, "gripper")),
-    actions=(*_aloha_actions("left", 0), *_aloha_actions("right", 7)),
-    arms=(
-        _aloha_arm("left", 0, (-0.469, 0.5, 0.0, 0.0, 0.0, 0.0, 1.0)),
-        _aloha_arm("right", 7, (0.469, 0.5, 0.0, 0.0, 0.0, 1.0, -3.673e-6)),
-    ),
-)
-"""Two ViperX 300 arms with absolute joint targets: ALOHA, and gym-aloha's simulation of it."""
-
-ROBOTS: dict[str, Robot] = {robot.name: robot for robot in (ALOHA,)}
-
-
-def find_robot(name: str) -> Robot:
-    """The robot of this name."""
-    if name not in ROBOTS:
-        raise InputError(f"unknown robot {name!r}; known robots: {', '.join(sorted(ROBOTS))}")
-    return ROBOTS[name]
+def _refuse_repeats(robot: str, kind: str, names: tuple[str, ...]) -> None:
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise InputError(f"robot {robot}: every {kind} dimension needs a name of its own, repeated: {repeated}")

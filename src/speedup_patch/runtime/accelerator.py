@@ -1,0 +1,190 @@
+"""Shortens one robot's chunks, and returns the original whenever shortening would not be safe."""
+
+import logging
+import time
+from collections import Counter
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from speedup_patch.acceleration import accelerate
+from speedup_patch.errors import InputError
+from speedup_patch.observations import features, observe
+from speedup_patch.runtime.decision_log import DecisionLog, LoggedDecision
+from speedup_patch.runtime.engine import Engine
+from speedup_patch.warp import Warp, cap_rate, uniform_warp
+
+LOGGER = logging.getLogger("speedup_patch")
+
+
+@dataclass(frozen=True, eq=False)
+class Shortened:
+    """What became of one chunk."""
+
+    actions: Float[np.ndarray, "l A"]
+    """What to execute: all of it, then ask the policy again."""
+    original: int
+    """How many actions the chunk had."""
+    reason: str | None
+    """Why the original chunk came back unchanged, when the guard stepped in."""
+    seconds: float
+    """How long the decision took."""
+
+    @property
+    def rate(self) -> float:
+        """Original actions per executed action."""
+        return self.original / len(self.actions)
+
+
+class _Choice(NamedTuple):
+    actions: Float[np.ndarray, "l A"]
+    reason: str | None
+
+
+class ChunkAccelerator:
+    """Shortens the chunks of one robot, or of one client: it remembers the episode so far.
+
+    ``max_rate`` may be set at any time, also from another thread; at 1 every chunk comes back as it is. A decision that
+    takes longer than ``deadline`` seconds is not used.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        max_rate: float | None = None,
+        deadline: float | None = None,
+        log: DecisionLog | None = None,
+    ) -> None:
+        self.engine = engine
+        self.scheduler = engine.new_scheduler()
+        self.max_rate = max_rate
+        self.deadline = deadline
+        self.log = log
+        self.decisions = 0
+        self.fallbacks: Counter[str] = Counter()
+        self._executed: tuple[Float[np.ndarray, " O"], Float[np.ndarray, "l A"]] | None = None
+        self._velocity: Float[np.ndarray, " X"] | None = None
+
+    @property
+    def max_rate(self) -> float | None:
+        """The fastest that is allowed now; None leaves it to the scheduler."""
+        return self._max_rate
+
+    @max_rate.setter
+    def max_rate(self, rate: float | None) -> None:
+        if rate is not None and not (np.isfinite(rate) and rate >= 1):
+            raise InputError(f"max_rate must be a number of at least 1, not {rate}")
+        self._max_rate = rate
+
+    def shorten(
+        self,
+        chunk: Float[np.ndarray, "..."],
+        state: Float[np.ndarray, "..."],
+        previous_state: Float[np.ndarray, "..."] | None = None,
+    ) -> Shortened:
+        """The chunk to execute from ``state``; ``previous_state``, one control step earlier, tells the velocity.
+
+        Chunks and states of the wrong shape or with NaN are an error to the caller. Without ``previous_state`` the
+        velocity is what the world model expects at the end of the chunk before; after a reset it is zero.
+        """
+        begin = time.perf_counter()
+        original = self._checked_chunk(chunk)
+        o = self._observe(state, previous_state)
+        choice = self._choose(o, original)
+        seconds = time.perf_counter() - begin
+        if self.deadline is not None and seconds > self.deadline:
+            choice = _Choice(original, "late decision")
+        if choice.reason:
+            self.fallbacks[choice.reason] += 1
+            LOGGER.warning("original chunk returned: %s", choice.reason)
+        self.decisions += 1
+        self._executed = (o, choice.actions)
+        result = Shortened(choice.actions, len(original), choice.reason, seconds)
+        if self.log is not None:
+            self.log.add(LoggedDecision(o, original, len(choice.actions), choice.reason, seconds))
+        return result
+
+    def prepare(self) -> None:
+        """Predicts the velocity at the end of the last chunk now, rather than when the next decision waits for it."""
+        if self._executed is None or self.engine.world_model is None:
+            return
+        o, actions = self._executed
+        path = self.engine.world_model.rollout(o[None], actions[None])[0].astype(np.float64)
+        self._velocity = path[-1] - (path[-2] if len(path) > 1 else o[: len(o) // 2])
+        self._executed = None
+
+    def reset(self) -> None:
+        """A new episode begins."""
+        self.scheduler.reset()
+        self._executed = self._velocity = None
+
+    def _choose(self, o: Float[np.ndarray, " O"], chunk: Float[np.ndarray, "n A"]) -> _Choice:
+        engine = self.engine
+        reason = engine.guard.reason(o[: len(o) // 2], chunk) if engine.guard else None
+        if reason:
+            return _Choice(chunk, reason)
+        try:
+            warp = self._limited(self.scheduler.schedule(o, chunk))
+            reason = engine.refuses(o, chunk) if engine.refuses and len(warp) < len(chunk) else None
+            actions = accelerate(engine.robot, chunk, warp, engine.rotations).actions
+        except Exception:
+            # Whatever goes wrong in a decision, the robot gets the policy's own chunk, never nothing.
+            LOGGER.exception("the decision failed")
+            return _Choice(chunk, "decision failed")
+        if reason:
+            return _Choice(chunk, reason)
+        if not np.isfinite(actions).all():
+            return _Choice(chunk, "resampling failed")
+        if len(actions) < len(chunk):
+            actions = np.clip(actions, engine.robot.action_low, engine.robot.action_high)
+        return _Choice(actions, None)
+
+    def _limited(self, warp: Warp) -> Warp:
+        rate = self.max_rate
+        if rate is None:
+            return warp
+        return uniform_warp(warp.original, 1.0) if rate == 1 else cap_rate(warp, rate)
+
+    def _checked_chunk(self, chunk: Float[np.ndarray, "..."]) -> Float[np.ndarray, "n A"]:
+        robot, length = self.engine.robot, self.engine.chunk_length
+        chunk = np.asarray(chunk, dtype=np.float64)
+        if chunk.ndim != 2 or chunk.shape[1] != robot.action_size or len(chunk) == 0:
+            raise InputError(
+                f"the policy returned a chunk of shape {chunk.shape}; robot {robot.name!r} takes "
+                f"(n, {robot.action_size})"
+            )
+        if length is not None and len(chunk) != length:
+            raise InputError(
+                f"the policy returned {len(chunk)} actions, but the patch was trained for chunks of {length}; "
+                f"train it with --chunk {len(chunk)}"
+            )
+        if not np.isfinite(chunk).all():
+            row, dimension = np.argwhere(~np.isfinite(chunk))[0]
+            name = robot.action_names[dimension]
+            raise InputError(f"the policy returned {chunk[row, dimension]} for {name!r} in row {row}; nothing was sent")
+        return chunk
+
+    def _observe(
+        self, state: Float[np.ndarray, "..."], previous: Float[np.ndarray, "..."] | None
+    ) -> Float[np.ndarray, " O"]:
+        checked = self._checked_state(state, "state")
+        if previous is not None:
+            return observe(self.engine.robot, checked, self._checked_state(previous, "previous_state"))
+        self.prepare()
+        x = features(self.engine.robot, checked)
+        return np.concatenate([x, np.zeros_like(x) if self._velocity is None else self._velocity])
+
+    def _checked_state(self, state: Float[np.ndarray, "..."], name: str) -> Float[np.ndarray, " S"]:
+        robot = self.engine.robot
+        state = np.asarray(state, dtype=np.float64)
+        if state.shape != (robot.state_size,):
+            raise InputError(
+                f"{name!r} has shape {state.shape}; robot {robot.name!r} has {robot.state_size} dimensions"
+            )
+        if not np.isfinite(state).all():
+            names = [robot.state_names[i] for i in np.flatnonzero(~np.isfinite(state))]
+            raise InputError(f"{name!r} holds NaN or infinity in {names}")
+        return state

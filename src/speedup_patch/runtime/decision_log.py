@@ -1,0 +1,120 @@
+"""Every decision as a row of Parquet, for looking back at what a patched robot did."""
+
+import logging
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+from jaxtyping import Float
+
+from speedup_patch.artefacts import write_file_atomically
+from speedup_patch.errors import InputError
+
+LOGGER = logging.getLogger("speedup_patch")
+ROWS_PER_FILE = 500
+
+
+@dataclass(frozen=True, eq=False)
+class LoggedDecision:
+    """One decision: what was seen, what the policy wanted, and what became of it."""
+
+    observation: Float[np.ndarray, " O"]
+    """o = (x, change of x), see observations.py."""
+    chunk: Float[np.ndarray, "n A"]
+    executed: int
+    """How many actions were executed for the chunk's n."""
+    reason: str | None
+    seconds: float
+
+
+class DecisionLog:
+    """A folder of Parquet files, each written whole; a log that cannot be written never stops the robot."""
+
+    def __init__(self, folder: Path, rows_per_file: int = ROWS_PER_FILE) -> None:
+        _pyarrow()
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        self.rows_per_file = rows_per_file
+        self.lost = 0
+        """Decisions that could not be written."""
+        self._rows: list[tuple[float, LoggedDecision]] = []
+        self._number = 1 + max((_number(file) for file in folder.glob("decisions-*.parquet")), default=-1)
+
+    def add(self, decision: LoggedDecision) -> None:
+        """Remembers a decision, and writes a file when there are enough of them."""
+        self._rows.append((time.time(), decision))
+        if len(self._rows) >= self.rows_per_file:
+            self.flush()
+
+    def flush(self) -> None:
+        """Writes what is remembered; call it before the program ends."""
+        rows, self._rows = self._rows, []
+        if not rows:
+            return
+        try:
+            self._write(rows)
+        except (OSError, InputError) as error:
+            self.lost += len(rows)
+            LOGGER.error("%d decisions could not be logged in %s: %s", len(rows), self.folder, error)
+
+    def _write(self, rows: list[tuple[float, LoggedDecision]]) -> None:
+        pa = _pyarrow()
+        import pyarrow.parquet as pq
+
+        decisions = [decision for _, decision in rows]
+        table = pa.table(
+            {
+                "time": [moment for moment, _ in rows],
+                "observation": [decision.observation.tolist() for decision in decisions],
+                "chunk": [decision.chunk.ravel().tolist() for decision in decisions],
+                "original": [len(decision.chunk) for decision in decisions],
+                "executed": [decision.executed for decision in decisions],
+                "reason": pa.array([decision.reason for decision in decisions], pa.string()),
+                "seconds": [decision.seconds for decision in decisions],
+            }
+        )
+        with write_file_atomically(self.folder / f"decisions-{self._number:06d}.parquet") as unfinished:
+            pq.write_table(table, unfinished)
+        self._number += 1
+
+
+def read_decisions(folder: Path) -> list[LoggedDecision]:
+    """Every decision of a log, in order."""
+    pa = _pyarrow()
+    import pyarrow.parquet as pq
+
+    files = sorted(folder.glob("decisions-*.parquet"))
+    if not files:
+        raise InputError(f"{folder} holds no decision log: there is no decisions-*.parquet in it")
+    decisions: list[LoggedDecision] = []
+    for file in files:
+        try:
+            rows = pq.read_table(file).to_pylist()
+            decisions += [
+                LoggedDecision(
+                    np.array(row["observation"], dtype=np.float64),
+                    np.array(row["chunk"], dtype=np.float64).reshape(row["original"], -1),
+                    int(row["executed"]),
+                    row["reason"],
+                    float(row["seconds"]),
+                )
+                for row in rows
+            ]
+        except (OSError, pa.ArrowException, KeyError, TypeError, ValueError) as error:
+            raise InputError(f"{file} is not a whole file of a decision log: {error}") from error
+    return decisions
+
+
+def _number(file: Path) -> int:
+    digits = file.stem.removeprefix("decisions-")
+    return int(digits) if digits.isdigit() else -1
+
+
+def _pyarrow() -> ModuleType:
+    try:
+        import pyarrow as pa
+    except ImportError as error:
+        raise InputError("the decision log needs pyarrow: pip install 'speedup-patch[log]'") from error
+    return pa

@@ -1,0 +1,66 @@
+"""What decides how fast a chunk runs; shared by every client, while an accelerator belongs to one."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float
+
+from speedup_patch.acceleration import RotationMerge
+from speedup_patch.baselines import OneRatePerChunk
+from speedup_patch.guard import Guard
+from speedup_patch.interfaces import Scheduler, WorldModel
+from speedup_patch.relabel import Rates, find_violations, predict_counterfactuals
+from speedup_patch.robots import Robot
+from speedup_patch.runtime.patch_folder import LoadedPatch, load_patch
+
+
+@dataclass(frozen=True, eq=False)
+class Engine:
+    """A robot, how its chunks are scheduled, and what watches over that."""
+
+    robot: Robot
+    new_scheduler: Callable[[], Scheduler]
+    """Schedulers may remember the episode, so that every accelerator has its own."""
+    chunk_length: int | None = None
+    """The only length of chunk that is taken; None takes any."""
+    rotations: RotationMerge = "exact"
+    guard: Guard | None = None
+    world_model: WorldModel | None = None
+    """Predicts the velocity at the end of a chunk, for callers that do not report it."""
+    refuses: "Callable[[Float[np.ndarray, ' O'], Float[np.ndarray, 'n A']], str | None] | None" = None
+    """A last look at a chunk: the reason to run it unchanged, or None."""
+
+
+def patch_engine(patch: LoadedPatch) -> Engine:
+    """The engine that runs a trained patch."""
+    every_rate_violates = EveryRateViolates(patch.world_model, patch.rates, patch.epsilon)
+    return Engine(
+        robot=patch.robot,
+        new_scheduler=lambda: OneRatePerChunk(patch.chooser, patch.rates.tail),
+        chunk_length=patch.chunk_length,
+        rotations=patch.rates.rotations,
+        guard=patch.guard,
+        world_model=patch.world_model,
+        # Rate 1 is the original chunk and never violates; only a set of rates without it can leave no way out.
+        refuses=None if patch.rates.values[0] == 1 else every_rate_violates,
+    )
+
+
+def load_engine(path: Path, robot: Robot | None = None) -> Engine:
+    """The engine of a patch folder; with ``robot``, a patch that was made for another one is refused."""
+    return patch_engine(load_patch(path, robot))
+
+
+@dataclass(frozen=True)
+class EveryRateViolates:
+    """Refuses a chunk when the world model says that none of the rates keeps within the tolerance."""
+
+    world_model: WorldModel
+    rates: Rates
+    epsilon: float
+
+    def __call__(self, observation: Float[np.ndarray, " O"], chunk: Float[np.ndarray, "n A"]) -> str | None:
+        predicted = predict_counterfactuals(self.world_model, observation[None], chunk[None], self.rates)
+        return "every rate violates" if find_violations(predicted.deviations, self.epsilon).all() else None

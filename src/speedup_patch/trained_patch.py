@@ -1,0 +1,35 @@
+"""A patch as it leaves training: with torch, able to save itself."""
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from speedup_patch.artefacts import write_folder_atomically
+from speedup_patch.interfaces import WorldModel
+from speedup_patch.runtime.engine import Engine, patch_engine
+from speedup_patch.runtime.patch_folder import LoadedPatch, PatchDescription
+from speedup_patch.scheduler.model import TrainedScheduler
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedPatch:
+    """Everything that a patch folder holds."""
+
+    description: PatchDescription
+    world_model: WorldModel
+    scheduler: TrainedScheduler
+
+    def save(self, path: Path, overwrite: bool = False) -> None:
+        """Writes the folder whole or not at all."""
+        with write_folder_atomically(path, overwrite) as folder:
+            self.description.write(folder)
+            self.world_model.save(folder)
+            self.scheduler.save(folder)
+
+    def loaded(self) -> LoadedPatch:
+        """The patch ready to run, computed by torch; one read from its folder is computed by onnxruntime."""
+        known = {field.name: getattr(self.description, field.name) for field in fields(self.description)}
+        return LoadedPatch(**known, chooser=self.scheduler.chooser, world_model=self.world_model)
+
+    def engine(self) -> Engine:
+        """The engine that runs it."""
+        return patch_engine(self.loaded())

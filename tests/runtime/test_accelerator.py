@@ -1,0 +1,150 @@
+"""A shortened chunk is finite and within limits; whenever in doubt, the original chunk comes back."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from speedup_patch.baselines import FixedRate, OneRatePerChunk
+from speedup_patch.errors import InputError
+from speedup_patch.robots import ALOHA
+from speedup_patch.runtime.accelerator import ChunkAccelerator
+from speedup_patch.runtime.engine import Engine, load_engine
+from stand_ins import DELTA_ROBOT, smooth_demonstrations
+
+N = 12
+EPISODE = smooth_demonstrations(episodes=12).episodes[0]
+
+
+def moment(t=20):
+    return EPISODE.actions[t : t + N], EPISODE.states[t], EPISODE.states[t - 1]
+
+
+def fixed(rate, robot=ALOHA, **more):
+    return ChunkAccelerator(Engine(robot, lambda: OneRatePerChunk(FixedRate(rate))), **more)
+
+
+@pytest.fixture(scope="module")
+def engine(patch_folder):
+    return load_engine(patch_folder)
+
+
+def test_a_familiar_chunk_is_shortened_or_kept(engine):
+    accelerator = ChunkAccelerator(engine)
+    result = accelerator.shorten(*moment())
+    assert result.reason is None
+    assert 4 <= len(result.actions) <= N
+    assert result.rate == N / len(result.actions)
+
+
+@pytest.mark.parametrize("rate", [1.0, 1.5, 2.0, 3.0])
+def test_max_rate_binds_at_once(rate):
+    accelerator = fixed(4.0)
+    assert accelerator.shorten(*moment()).rate == 4
+    accelerator.max_rate = rate
+    assert accelerator.shorten(*moment()).rate == pytest.approx(rate)
+
+
+def test_rate_one_is_the_policys_chunk_bit_for_bit(engine):
+    beyond_limits = np.full((N, 14), 9.0)
+    accelerator = ChunkAccelerator(dataclasses.replace(engine, guard=None), max_rate=1.0)
+    chunk, state, previous = moment()
+    assert np.array_equal(accelerator.shorten(chunk, state, previous).actions, chunk)
+    assert np.array_equal(accelerator.shorten(beyond_limits, state, previous).actions, beyond_limits)
+
+
+@pytest.mark.parametrize("rate", [0.5, np.nan, np.inf, -1.0])
+def test_a_max_rate_that_is_none_is_refused(rate):
+    with pytest.raises(InputError, match="max_rate"):
+        fixed(2.0).max_rate = rate
+
+
+def test_every_rate_violating_runs_the_original(strict_folder):
+    accelerator = ChunkAccelerator(load_engine(strict_folder))
+    chunk, state, previous = moment()
+    result = accelerator.shorten(chunk, state, previous)
+    assert np.array_equal(result.actions, chunk)
+    assert result.reason == "every rate violates"
+    assert accelerator.fallbacks == {"every rate violates": 1}
+
+
+class BrokenScheduler:
+    """A stand-in scheduler that fails as it is told to."""
+
+    def schedule(self, observation, chunk):
+        raise RuntimeError("the network is on fire")
+
+    def reset(self):
+        pass
+
+
+def test_a_failing_decision_runs_the_original_and_says_so(caplog):
+    accelerator = ChunkAccelerator(Engine(ALOHA, BrokenScheduler))
+    chunk, state, previous = moment()
+    result = accelerator.shorten(chunk, state, previous)
+    assert np.array_equal(result.actions, chunk)
+    assert result.reason == "decision failed"
+    assert "on fire" in caplog.text
+
+
+def test_a_late_decision_is_not_used():
+    accelerator = fixed(2.0, deadline=0.0)
+    chunk, state, previous = moment()
+    result = accelerator.shorten(chunk, state, previous)
+    assert np.array_equal(result.actions, chunk)
+    assert result.reason == "late decision"
+
+
+@pytest.mark.parametrize("dimension", [0, 13])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_nothing_that_is_not_finite_passes(engine, dimension, value):
+    chunk, state, previous = (array.copy() for array in moment())
+    chunk[3, dimension] = value
+    with pytest.raises(InputError, match=ALOHA.action_names[dimension]):
+        ChunkAccelerator(engine).shorten(chunk, state, previous)
+    for name in ("state", "previous_state"):
+        broken = {"state": state.copy(), "previous_state": previous.copy()}
+        broken[name][dimension] = value
+        with pytest.raises(InputError, match=f"{name}.*{ALOHA.state_names[dimension]}"):
+            ChunkAccelerator(engine).shorten(moment()[0], **broken)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    chunk=hnp.arrays(np.float64, (8, 7), elements=st.floats(-1e6, 1e6)),
+    rate=st.floats(1.0, 8.0),
+)
+def test_shortened_chunks_are_finite_and_within_limits_whatever_the_policy_says(chunk, rate):
+    result = fixed(rate, DELTA_ROBOT).shorten(chunk, np.zeros(7), np.zeros(7))
+    assert np.isfinite(result.actions).all()
+    if len(result.actions) < len(chunk):
+        assert (result.actions >= DELTA_ROBOT.action_low).all()
+        assert (result.actions <= DELTA_ROBOT.action_high).all()
+    else:
+        assert np.array_equal(result.actions, chunk)
+
+
+def test_the_velocity_at_the_end_of_a_chunk_is_expected_when_nobody_reports_it(engine):
+    waiting, prepared, reported = (ChunkAccelerator(engine) for _ in range(3))
+    chunk, state, previous = moment()
+    first = waiting.shorten(chunk, state)
+    prepared.shorten(chunk, state)
+    prepared.prepare()
+    reported.shorten(chunk, state, previous)
+    after = EPISODE.states[20 + N]
+    later = EPISODE.actions[20 + N : 20 + 2 * N]
+    assert np.array_equal(waiting.shorten(later, after).actions, prepared.shorten(later, after).actions)
+    assert first.reason is None
+    assert reported.shorten(later, after, EPISODE.states[19 + N]).reason is None
+
+
+def test_a_reset_forgets_the_episode(engine):
+    accelerator = ChunkAccelerator(engine)
+    chunk, state, _ = moment()
+    fresh = accelerator.shorten(chunk, state).actions
+    accelerator.shorten(chunk, state)
+    accelerator.reset()
+    assert np.array_equal(accelerator.shorten(chunk, state).actions, fresh)

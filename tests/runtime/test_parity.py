@@ -1,0 +1,82 @@
+"""What onnxruntime computes on the robot is what torch computed in training."""
+
+import numpy as np
+import pytest
+import torch
+
+from speedup_patch.maths.normalize import Normalizer
+from speedup_patch.observations import feature_size, observe
+from speedup_patch.relabel import Rates
+from speedup_patch.robots import ALOHA
+from speedup_patch.runtime.models import load_rates, load_world_model
+from speedup_patch.scheduler.inputs import CriticInputs, CriticShape
+from speedup_patch.scheduler.model import TrainedScheduler
+from speedup_patch.scheduler.network import TwinCritic
+from speedup_patch.world_model.model import DYNAMICS, NetworkWorldModel
+from speedup_patch.world_model.network import NetworkShape
+from stand_ins import DELTA_ROBOT, START
+
+N = 24
+SIZE = 2 * feature_size(ALOHA)
+
+
+def random_scheduler(encoder: str, rates: Rates, seed: int = 0) -> TrainedScheduler:
+    torch.manual_seed(seed)
+    longest = max(len(warp) for warp in rates.warps(N))
+    critic = TwinCritic(CriticShape(SIZE, 14, longest, hidden=32, layers=2, encoder=encoder)).eval()
+    rng = np.random.default_rng(seed)
+    observation = Normalizer(rng.normal(size=SIZE), rng.uniform(0.1, 2, SIZE))
+    action = Normalizer(rng.normal(size=14), rng.uniform(0.1, 2, 14))
+    return TrainedScheduler(critic, CriticInputs(ALOHA, observation, action, relative_actions=True), rates)
+
+
+def random_moments(count: int, seed: int = 1):
+    rng = np.random.default_rng(seed)
+    states = START + rng.normal(0, 0.3, (count, 14))
+    before = states + rng.normal(0, 0.02, (count, 14))
+    return observe(ALOHA, states, before), START + rng.normal(0, 0.5, (count, N, 14))
+
+
+@pytest.mark.parametrize("encoder", ["mlp", "gru"])
+@pytest.mark.parametrize("values", [(1.0, 2.0, 3.0, 4.0), (2.0, 3.0, 4.0)])
+def test_q_values_and_choices_are_those_of_torch_on_10000_states(tmp_path, encoder, values):
+    scheduler = random_scheduler(encoder, Rates(values))
+    scheduler.save(tmp_path)
+    loaded = load_rates(tmp_path, ALOHA)
+    observations, chunks = random_moments(10_000)
+    ours, theirs = loaded.q_values(observations, chunks), scheduler.chooser.q_values(observations, chunks)
+    np.testing.assert_allclose(ours, theirs, atol=1e-4, rtol=0)
+    gap = np.diff(np.sort(theirs, axis=1)[:, -2:], axis=1)[:, 0]
+    assert (gap > 1e-5).mean() > 0.99  # a real choice nearly everywhere, not a tie
+    same = loaded.choose(observations, chunks) == scheduler.chooser.choose(observations, chunks)
+    assert same[gap > 1e-5].all()
+
+
+@pytest.mark.parametrize("kind", ["gru", "mlp"])
+@pytest.mark.parametrize("velocity", [True, False])
+@pytest.mark.parametrize("residual", [True, False])
+def test_world_models_predict_what_torch_predicts(tmp_path, kind, velocity, residual):
+    torch.manual_seed(0)
+    shape = NetworkShape(hidden=16, layers=2, velocity=velocity, residual=residual, relative_actions=True)
+    model = NetworkWorldModel(ALOHA, kind, DYNAMICS[kind](ALOHA, shape))
+    model.save(tmp_path)
+    loaded = load_world_model(tmp_path, ALOHA)
+    observations, chunks = random_moments(50)
+    np.testing.assert_allclose(
+        loaded.rollout(observations, chunks), model.rollout(observations, chunks), atol=1e-4, rtol=1e-4
+    )
+
+
+def test_a_delta_robots_world_model_too(tmp_path):
+    torch.manual_seed(0)
+    shape = NetworkShape(hidden=16, layers=1, velocity=True, residual=True, relative_actions=False)
+    model = NetworkWorldModel(DELTA_ROBOT, "gru", DYNAMICS["gru"](DELTA_ROBOT, shape))
+    model.save(tmp_path)
+    rng = np.random.default_rng(0)
+    states = rng.normal(0, 0.3, (20, 7))
+    observations, actions = observe(DELTA_ROBOT, states, states * 0.9), rng.uniform(-1, 1, (20, 8, 7))
+    np.testing.assert_allclose(
+        load_world_model(tmp_path, DELTA_ROBOT).rollout(observations, actions),
+        model.rollout(observations, actions),
+        atol=1e-5,
+    )
