@@ -38,13 +38,14 @@ def accelerate(
     lost = np.zeros((*chunks.shape[:-2], chunks.shape[-1]))
     if len(warp) == warp.original:
         return Accelerated(chunks, lost)
-    pieces: list[np.ndarray] = []
-    for group, part in zip(robot.actions, robot.action_slices, strict=True):
+    actions = np.empty((*chunks.shape[:-2], len(warp), chunks.shape[-1]), dtype=chunks.dtype)
+    for group, columns in robot.resampled_together:
+        part = list(columns)
         piece = _resample_group(group, chunks[..., part], warp.positions, rotations)
         if group.mode == "delta":
             piece, lost[..., part] = saturate(piece, robot.action_low[part], robot.action_high[part])
-        pieces.append(piece)
-    return Accelerated(np.concatenate(pieces, axis=-1), lost)
+        actions[..., part] = piece
+    return Accelerated(actions, lost)
 
 
 def _resample_group(

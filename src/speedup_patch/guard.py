@@ -7,6 +7,7 @@ share of whole demonstrations stay within (cross-conformal calibration over epis
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -41,8 +42,12 @@ class Memory:
     def distance(self, values: Float[np.ndarray, "N D"]) -> Float[np.ndarray, " N"]:
         """How far each row is from the nearest remembered one; infinite for what is not finite."""
         scaled = values / self.spread
-        squared = np.array([np.square(self.rows - row).sum(axis=1).min() for row in scaled])
-        return np.sqrt(np.where(np.isfinite(squared), squared, np.inf))
+        squared = _squared_distances(scaled, self.rows, self._lengths).min(axis=1)
+        return np.sqrt(np.where(np.isfinite(squared), np.maximum(squared, 0.0), np.inf))
+
+    @cached_property
+    def _lengths(self) -> Float[np.ndarray, " M"]:
+        return np.square(self.rows).sum(axis=1)
 
     def knows(self, values: Float[np.ndarray, "N D"]) -> bool:
         """Whether every row is familiar."""
@@ -120,12 +125,20 @@ def _cover(rows: Float[np.ndarray, "N D"], rng: np.random.Generator) -> Float[np
     """At most REMEMBERED rows, each as far as can be from those before it, so that no row is far from all."""
     if len(rows) <= REMEMBERED:
         return rows
+    lengths = np.square(rows).sum(axis=1)
     chosen = [int(rng.integers(len(rows)))]
-    gap = np.square(rows - rows[chosen[0]]).sum(axis=1)
+    gap = np.full(len(rows), np.inf)
     while len(chosen) < REMEMBERED:
+        np.minimum(gap, _squared_distances(rows[chosen[-1:]], rows, lengths)[0], out=gap)
         chosen.append(int(gap.argmax()))
-        np.minimum(gap, np.square(rows - rows[chosen[-1]]).sum(axis=1), out=gap)
     return rows[chosen]
+
+
+def _squared_distances(
+    values: Float[np.ndarray, "N D"], rows: Float[np.ndarray, "M D"], lengths: Float[np.ndarray, " M"]
+) -> Float[np.ndarray, "N M"]:
+    """Between every value and every row; ``lengths`` are the rows' own squared lengths. May be a hair below zero."""
+    return np.square(values).sum(axis=1, keepdims=True) + lengths - 2.0 * (values @ rows.T)
 
 
 def _conformal_quantile(farthest: Float[np.ndarray, " E"]) -> float:

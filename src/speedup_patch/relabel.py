@@ -1,6 +1,7 @@
 """Demonstrations + world model -> counterfactual transitions: what every rate would have done at every state."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -32,7 +33,13 @@ class Rates:
         """One warp per rate for a chunk of this length."""
         if self.values[-1] > chunk_length:
             raise InputError(f"rate {self.values[-1]:g} is larger than the chunk of {chunk_length} actions")
-        return [uniform_warp(chunk_length, rate, self.tail) for rate in self.values]
+        return list(_uniform_warps(self, chunk_length))
+
+
+@lru_cache(maxsize=64)
+def _uniform_warps(rates: Rates, chunk_length: int) -> tuple[Warp, ...]:
+    """Kept, because a robot asks for the same few at every decision."""
+    return tuple(uniform_warp(chunk_length, rate, rates.tail) for rate in rates.values)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from pathlib import Path
 from speedup_patch.artefacts import write_folder_atomically
 from speedup_patch.interfaces import WorldModel
 from speedup_patch.runtime.engine import Engine, patch_engine
+from speedup_patch.runtime.export import export_scheduler, export_world_model
 from speedup_patch.runtime.patch_folder import LoadedPatch, PatchDescription
 from speedup_patch.scheduler.model import TrainedScheduler
 
@@ -24,6 +25,8 @@ class TrainedPatch:
             self.description.write(folder)
             self.world_model.save(folder)
             self.scheduler.save(folder)
+            export_world_model(folder, self.description.robot)
+            export_scheduler(folder, self.description.robot)
 
     def loaded(self) -> LoadedPatch:
         """The patch ready to run, computed by torch; one read from its folder is computed by onnxruntime."""

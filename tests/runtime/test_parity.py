@@ -8,6 +8,7 @@ from speedup_patch.maths.normalize import Normalizer
 from speedup_patch.observations import feature_size, observe
 from speedup_patch.relabel import Rates
 from speedup_patch.robots import ALOHA
+from speedup_patch.runtime.export import export_scheduler, export_world_model
 from speedup_patch.runtime.models import load_rates, load_world_model
 from speedup_patch.scheduler.inputs import CriticInputs, CriticShape
 from speedup_patch.scheduler.model import TrainedScheduler
@@ -42,6 +43,7 @@ def random_moments(count: int, seed: int = 1):
 def test_q_values_and_choices_are_those_of_torch_on_10000_states(tmp_path, encoder, values):
     scheduler = random_scheduler(encoder, Rates(values))
     scheduler.save(tmp_path)
+    export_scheduler(tmp_path, ALOHA)
     loaded = load_rates(tmp_path, ALOHA)
     observations, chunks = random_moments(10_000)
     ours, theirs = loaded.q_values(observations, chunks), scheduler.chooser.q_values(observations, chunks)
@@ -60,6 +62,7 @@ def test_world_models_predict_what_torch_predicts(tmp_path, kind, velocity, resi
     shape = NetworkShape(hidden=16, layers=2, velocity=velocity, residual=residual, relative_actions=True)
     model = NetworkWorldModel(ALOHA, kind, DYNAMICS[kind](ALOHA, shape))
     model.save(tmp_path)
+    export_world_model(tmp_path, ALOHA)
     loaded = load_world_model(tmp_path, ALOHA)
     observations, chunks = random_moments(50)
     np.testing.assert_allclose(
@@ -72,6 +75,7 @@ def test_a_delta_robots_world_model_too(tmp_path):
     shape = NetworkShape(hidden=16, layers=1, velocity=True, residual=True, relative_actions=False)
     model = NetworkWorldModel(DELTA_ROBOT, "gru", DYNAMICS["gru"](DELTA_ROBOT, shape))
     model.save(tmp_path)
+    export_world_model(tmp_path, DELTA_ROBOT)
     rng = np.random.default_rng(0)
     states = rng.normal(0, 0.3, (20, 7))
     observations, actions = observe(DELTA_ROBOT, states, states * 0.9), rng.uniform(-1, 1, (20, 8, 7))

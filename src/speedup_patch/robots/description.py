@@ -134,6 +134,16 @@ class Robot:
         )
 
     @cached_property
+    def resampled_together(self) -> tuple[tuple[ActionGroup, tuple[int, ...]], ...]:
+        """The action dimensions that one rule resamples, with a group that shows the rule; rotations stay apart."""
+        alike: dict[object, tuple[ActionGroup, tuple[int, ...]]] = {}
+        for group, part in zip(self.actions, self.action_slices, strict=True):
+            rule = part.start if group.rotation else group.mode
+            _, columns = alike.get(rule, (group, ()))
+            alike[rule] = (group, (*columns, *range(part.start, part.stop)))
+        return tuple(alike.values())
+
+    @cached_property
     def action_low(self) -> Float[np.ndarray, " A"]:
         return np.array([limit for group in self.actions for limit in group.low])
 

@@ -26,7 +26,8 @@ STATE = (
     *(f"{side}_gripper" for side in SIDES),
     *BASE,
 )
-"""``proprioception`` (30 positions, 30 velocities), ``proprioception_grippers`` (2), ``proprioception_floating_base``."""
+"""``proprioception`` (30 positions, then 30 velocities), ``proprioception_grippers`` (2) and
+``proprioception_floating_base`` (4)."""
 
 _X, _Y, _Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 _NOWHERE = (0.0, 0.0, 0.0)

@@ -1,7 +1,7 @@
 """Kinematic chains out of a URDF or MJCF file: MuJoCo parses it once, and nothing else ever needs it again."""
 
-# pyright: reportUnknownParameterType=false, reportUnknownLambdaType=false
-# mujoco's stubs leave most attributes untyped.
+# pyright: reportAttributeAccessIssue=false
+# mujoco ships no types.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -162,7 +162,8 @@ def _compile(file: Path) -> Any:
         _strip(spec)
         return spec.compile()
     except (ValueError, mujoco.FatalError) as error:
-        raise InputError(f"{file} cannot be read as URDF or MJCF: {str(error).strip()}") from error
+        complaint = " ".join(str(error).split())
+        raise InputError(f"{file} cannot be read as URDF or MJCF: {complaint}") from error
 
 
 def _strip(spec: Any) -> None:

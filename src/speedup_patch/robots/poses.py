@@ -46,7 +46,9 @@ class Link:
         if len(self.axis) != 3 or not 1e-9 < float(np.linalg.norm(self.axis)) < np.inf:
             raise InputError(f"a joint's axis must be 3 finite numbers, not all zero: {self.axis}")
         if not np.isfinite([self.scale, self.offset]).all() or self.scale == 0:
-            raise InputError(f"a joint's scale must be finite and not 0, its offset finite: {self.scale}, {self.offset}")
+            raise InputError(
+                f"a joint's scale must be finite and not 0, its offset finite: {self.scale}, {self.offset}"
+            )
 
 
 @dataclass(frozen=True)

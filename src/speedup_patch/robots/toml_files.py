@@ -1,7 +1,7 @@
 """Robots described in a TOML file; docs/robots.md shows how."""
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import cast, get_args
 
@@ -45,18 +45,24 @@ def robot_from_toml(document: Mapping[str, object], file: Path) -> Robot:
         _arm(Table(part, f"{file}: arms[{number}]", ARM_KEYS), state_names, action_names, control_hz, limits, file)
         for number, part in enumerate(table.items("arms", "an array of arms"))
     )
-    groups = tuple(_action_group(part, state_names, limits) for part in parts)
+    in_poses = {index for arm in arms if isinstance(arm.pose, StatePose) for index in arm.pose.state_indices}
+    groups = tuple(_action_group(part, state_names, limits, in_poses) for part in parts)
     with named(str(file)):
         return Robot(table.text("name") if "name" in table else file.stem, control_hz, state_names, groups, arms)
 
 
-def _action_group(table: Table, state_names: tuple[str, ...], limits: Limits) -> ActionGroup:
+def _action_group(table: Table, state_names: tuple[str, ...], limits: Limits, in_poses: Collection[int]) -> ActionGroup:
     names, mode = table.names("names"), cast(Mode, table.choice("mode", get_args(Mode)))
     drives: tuple[int, ...] = ()
     if "drives" in table:
-        drives = dimensions(table, "drives", state_names, "state")
+        drives = dimensions(table, "drives", state_names, "state", empty=True)
     elif mode != "delta" and set(names) <= set(state_names):
         drives = tuple(state_names.index(name) for name in names)
+    if any(index in in_poses for index in drives):
+        # Where an end-effector is belongs to its pose; only what is beside it counts as driven.
+        if "drives" in table:
+            raise InputError(f"{table.at('drives')}: an end-effector pose in the state is not driven; leave it out")
+        drives = ()
     known = [limits[index] for index in drives if index in limits]
     if mode == "absolute" and len(known) == len(names) and "low" not in table and "high" not in table:
         low, high = tuple(limit[0] for limit in known), tuple(limit[1] for limit in known)
@@ -114,15 +120,13 @@ def _pose(table: Table, state_names: tuple[str, ...], limits: Limits, file: Path
         return StatePose((x, y, z), rotation, _rotation(table, "representation"))
 
 
-def _gripper(
-    table: Table, state_names: tuple[str, ...], action_names: tuple[str, ...], control_hz: float
-) -> Gripper:
+def _gripper(table: Table, state_names: tuple[str, ...], action_names: tuple[str, ...], control_hz: float) -> Gripper:
     (action, *more) = dimensions(table, "action", action_names, "action")
     if more:
         raise InputError(f"{table.at('action')} must name one action, not {1 + len(more)}")
     state = (state_names.index(action_names[action]),) if action_names[action] in state_names else ()
     if "state" in table:
-        state = dimensions(table, "state", state_names, "state")
+        state = dimensions(table, "state", state_names, "state", empty=True)
     if ("stroke_steps" in table) == ("stroke_seconds" in table):
         raise InputError(
             f"{table.place}: how long does a full stroke take? Give 'stroke_seconds' or 'stroke_steps', one of them"

@@ -1,6 +1,6 @@
 """Reads values out of a TOML table, with errors that name the file, the key and what would be right."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import cast
 
@@ -68,11 +68,11 @@ class Table:
             raise InputError(f"{self.at(key)} must be true or false, not {kind(value)}")
         return value
 
-    def items(self, key: str, right: str) -> list[object]:
-        """An array that is not empty; one value alone counts as an array of one."""
+    def items(self, key: str, right: str, empty: bool = False) -> list[object]:
+        """An array, which may be empty if ``empty``; one value alone counts as an array of one."""
         value = self.value(key, right)
         items = cast(list[object], value) if isinstance(value, list) else [value]
-        if not items:
+        if not items and not empty:
             raise InputError(f"{self.at(key)} is empty; {right} would be right")
         return items
 
@@ -99,9 +99,10 @@ def as_number(value: object, place: str) -> float:
     return float(value)
 
 
-def dimensions(table: Table, key: str, names: tuple[str, ...], what: str) -> tuple[int, ...]:
-    """Dimensions given by name or by number, counted from 0."""
-    return tuple(dimension(item, table.at(key), names, what) for item in table.items(key, f"names of the {what}"))
+def dimensions(table: Table, key: str, names: tuple[str, ...], what: str, empty: bool = False) -> tuple[int, ...]:
+    """Dimensions given by name or by number, counted from 0; none of them only if ``empty``."""
+    items = table.items(key, f"an array of {what} dimensions, by name or number,", empty)
+    return tuple(dimension(item, table.at(key), names, what) for item in items)
 
 
 def dimension(item: object, place: str, names: tuple[str, ...], what: str) -> int:
@@ -127,7 +128,7 @@ def kind(value: object) -> str:
 
 
 @contextmanager
-def named(place: str) -> Iterator[None]:
+def named(place: str) -> Generator[None]:
     """Puts ``place`` in front of what goes wrong inside."""
     try:
         yield

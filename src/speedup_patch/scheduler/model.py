@@ -1,4 +1,4 @@
-"""The trained scheduler as it leaves training, saved as safetensors + JSON for us and as ONNX for the robot."""
+"""The trained scheduler as it leaves training, saved as safetensors + JSON."""
 
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -12,8 +12,7 @@ from speedup_patch.array_files import check_same_shapes, save_arrays
 from speedup_patch.artefacts import write_json
 from speedup_patch.relabel import Rates
 from speedup_patch.robots import Robot
-from speedup_patch.runtime.graphs import critic_graph
-from speedup_patch.scheduler.files import CRITIC, DESCRIPTION, GRAPH, WEIGHTS, read_scheduler
+from speedup_patch.scheduler.files import CRITIC, DESCRIPTION, WEIGHTS, read_scheduler
 from speedup_patch.scheduler.inputs import CriticInputs
 from speedup_patch.scheduler.network import TwinCritic
 from speedup_patch.scheduler.rates import LearnedRates
@@ -50,7 +49,7 @@ class TrainedScheduler:
         return LearnedRates(TorchCritic(self.critic), self.inputs, self.rates, self.critic.shape.longest)
 
     def save(self, directory: Path) -> None:
-        """Writes the weights, what is needed to build the critic again, and the critic as one ONNX graph."""
+        """Writes the weights, and what is needed to build the critic again."""
         weights = {name: tensor.detach().cpu().numpy() for name, tensor in self.critic.state_dict().items()}
         arrays = {f"{CRITIC}{name}": array for name, array in weights.items()}
         for name, normalizer in (("observation", self.inputs.observation), ("action", self.inputs.action)):
@@ -63,7 +62,6 @@ class TrainedScheduler:
             "rates": asdict(self.rates),
         }
         write_json(directory / DESCRIPTION, description)
-        (directory / GRAPH).write_bytes(critic_graph(weights, self.critic.shape).SerializeToString())
 
 
 def load_scheduler(directory: Path, robot: Robot) -> TrainedScheduler:

@@ -40,10 +40,12 @@ class LearnedRates:
         """Q(o, A^k) of chunks that are already shortened, one entry per rate; all rates go through Q together."""
         count, size = len(observations), shortened[0].shape[2]
         lengths = np.array([part.shape[1] for part in shortened], dtype=np.int32)
-        padded = np.zeros((count, len(shortened), self.longest, size), dtype=np.float32)
+        padded = np.zeros((count, len(shortened), self.longest, size))
         for r, part in enumerate(shortened):
-            padded[:, r, : lengths[r]] = self.inputs.encode_chunks(observations, part)
-        rows = padded.reshape(-1, self.longest, size)
+            padded[:, r, : lengths[r]] = part
+        rows = self.inputs.encode_chunks(observations, padded)
+        rows *= (np.arange(self.longest) < lengths[:, None])[..., None]
+        rows = rows.reshape(-1, self.longest, size)
         encoded = np.repeat(self.inputs.encode_observations(observations), len(shortened), axis=0)
         every = np.tile(lengths, count)
         parts = [slice(first, first + ROWS_AT_ONCE) for first in range(0, len(rows), ROWS_AT_ONCE)]

@@ -12,7 +12,6 @@ from speedup_patch.array_files import check_same_shapes, load_arrays
 from speedup_patch.artefacts import read_json, write_json
 from speedup_patch.errors import InputError
 from speedup_patch.robots import Robot
-from speedup_patch.runtime.graphs import any_step_graph, one_step_graph
 from speedup_patch.tensor_files import load_tensors, save_tensors
 from speedup_patch.world_model.config import KINDS, Kind
 from speedup_patch.world_model.network import AnyStepDynamics, NetworkDynamics, NetworkShape, OneStepDynamics
@@ -21,7 +20,6 @@ from speedup_patch.world_model.servo import ServoWorldModel, servo_from_arrays
 ROWS_AT_ONCE = 8192
 """Rollouts computed together: enough to keep a device busy, few enough to fit in memory."""
 
-GRAPHS = {"gru": any_step_graph, "mlp": one_step_graph}
 DYNAMICS: dict[str, type[NetworkDynamics]] = {"gru": AnyStepDynamics, "mlp": OneStepDynamics}
 
 
@@ -51,9 +49,6 @@ class NetworkWorldModel:
         save_tensors(directory / "world_model.safetensors", self.dynamics.state_dict())
         description = {"kind": self.kind, "robot": self.robot.name, "network": asdict(self.dynamics.shape)}
         write_json(directory / "world_model.json", description)
-        weights = {name: tensor.detach().cpu().numpy() for name, tensor in self.dynamics.state_dict().items()}
-        graph = GRAPHS[self.kind](weights, self.robot, asdict(self.dynamics.shape))
-        (directory / "world_model.onnx").write_bytes(graph.SerializeToString())
 
 
 def load_world_model(directory: Path, robot: Robot) -> NetworkWorldModel | ServoWorldModel:
