@@ -9,6 +9,7 @@ from speedup_patch.commands.collect import collect
 from speedup_patch.commands.demo import demo
 from speedup_patch.commands.evaluate import evaluate
 from speedup_patch.commands.inspect import inspect
+from speedup_patch.commands.robots import robots
 from speedup_patch.commands.train import train
 from speedup_patch.errors import InputError
 
@@ -20,6 +21,7 @@ for name, command in {
     "check": check,
     "eval": evaluate,
     "demo": demo,
+    "robots": robots,
 }.items():
     app.command(name=name)(command)
 

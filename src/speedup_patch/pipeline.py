@@ -14,7 +14,7 @@ from speedup_patch.data import Demonstrations
 from speedup_patch.errors import InputError
 from speedup_patch.guard import fit_guard
 from speedup_patch.maths.cmdp import satisfies_bound
-from speedup_patch.relabel import Rates, refuse_short_episodes, relabel
+from speedup_patch.relabel import NoSafeRate, Rates, refuse_short_episodes, relabel
 from speedup_patch.reporting import Report, silent
 from speedup_patch.robots import Robot
 from speedup_patch.runtime.patch_folder import PatchDescription
@@ -35,6 +35,8 @@ class TrainingConfig:
     """Largest deviation that still counts as the same motion (half metres + half angle in radians)."""
     held_out: float = 0.1
     """Share of episodes kept for validation."""
+    no_safe_rate: NoSafeRate = "original"
+    """What runs when every rate violates."""
     accelerated_starts: bool = True
     """Also relabel states as they would be reached at speed (see relabel.py)."""
     states: int = 10000
@@ -116,6 +118,7 @@ def train_patch(
         chunk_length=config.chunk_length,
         epsilon=config.epsilon,
         speed_limit=demonstrated_speed(robot, training),
+        no_safe_rate=config.no_safe_rate,
         guard=fit_guard(robot, demonstrations, config.chunk_length, rng),
         provenance={
             "config": asdict(config),

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -15,6 +16,9 @@ from speedup_patch.maths.deviation import time_aligned_deviation
 from speedup_patch.observations import feature_poses, observe_episode, split_observation
 from speedup_patch.robots import Robot
 from speedup_patch.warp import Tail, Warp, uniform_warp
+
+NoSafeRate = Literal["original", "slowest"]
+"""What runs when every rate violates: the policy's own chunk, or the slowest rate as in the paper."""
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,26 @@ def test_pose_is_the_chain_of_offsets_and_turns(seed: int, joints: int):
     np.testing.assert_allclose(forward_kinematics(angles[1, 2], **chain), found[1, 2], atol=1e-12)
 
 
+@given(seed=st.integers(0, 2**32 - 1), joints=st.integers(1, 6))
+@settings(max_examples=30, deadline=None)
+def test_slides_shift_along_their_axis_and_the_tool_comes_last(seed: int, joints: int):
+    rng = np.random.default_rng(seed)
+    chain, values = random_chain(rng, joints), rng.uniform(-2, 2, size=(4, joints))
+    slides, tool = rng.random(joints) < 0.5, np.concatenate([rng.normal(size=3), Rotation.random(rng=rng).as_quat()])
+    expected = np.broadcast_to(chain["base"], (4, 7))
+    for i in range(joints):
+        axis = chain["axes"][i] / np.linalg.norm(chain["axes"][i])
+        move = values[:, i, None] * axis
+        still = np.zeros((4, 3))
+        turn = Rotation.from_rotvec(still if slides[i] else move).as_quat()
+        expected = compose_poses(expected, np.concatenate([chain["positions"][i], chain["quaternions"][i]]))
+        expected = compose_poses(expected, np.concatenate([move if slides[i] else still, turn], axis=-1))
+    expected = compose_poses(expected, tool)
+    found = forward_kinematics(values, **chain, slides=slides, tool=tool)
+    np.testing.assert_allclose(found[:, :3], expected[:, :3], atol=1e-9)
+    np.testing.assert_allclose(np.abs((found[:, 3:] * expected[:, 3:]).sum(axis=-1)), 1.0, atol=1e-12)
+
+
 def test_single_precision_and_empty_batches_are_answered_in_double():
     chain = random_chain(np.random.default_rng(0), 6)
     assert forward_kinematics(np.zeros((0, 6)), **chain).shape == (0, 7)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from speedup_patch.robots import Robot
 
 
-def robots(name: tyro.conf.Positional[str | None] = None, *, json: bool = False) -> None:
+def robots(
+    name: Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="[NAME]")] = None, *, json: bool = False
+) -> None:
     """List the robots we know, or every dimension of one.
 
     Args:
@@ -34,7 +36,10 @@ def robots(name: tyro.conf.Positional[str | None] = None, *, json: bool = False)
     else:
         _print_table(
             ("robot", "state", "action", "Hz", "arms", "commands", "end-effector pose"),
-            [[value if isinstance(value, str) else f"{value:g}" for value in summary.values()] for summary in summaries],
+            [
+                [value if isinstance(value, str) else f"{value:g}" for value in summary.values()]
+                for summary in summaries
+            ],
         )
 
 

@@ -37,9 +37,9 @@ def forward_kinematics(
     axis, w, vector = frames[:-1, :, :3], frames[:-1, :, 3:], offsets[..., :3]
     position = base[:3] + (w * vector - offsets[..., 3:] * axis - cross(vector, axis)).sum(axis=0)
     if slides is not None:
-        directions = axes / np.linalg.norm(axes, axis=-1, keepdims=True)
-        for i in np.flatnonzero(slides):
-            position = position + rotate_vector(frames[i + 1], values[:, i, None] * directions[i])
+        directions = axes[slides] / np.linalg.norm(axes[slides], axis=-1, keepdims=True)
+        moves = values.T[slides][..., None] * directions[:, None]
+        position = position + rotate_vector(frames[1:][slides], moves).sum(axis=0)
     poses = np.concatenate([position, canonical_sign(frames[-1])], axis=-1)
     if tool is not None:
         poses = compose_poses(poses, tool)

@@ -17,6 +17,7 @@ from speedup_patch.runtime.engine import Engine
 from speedup_patch.warp import Warp, cap_rate, uniform_warp
 
 LOGGER = logging.getLogger("speedup_patch")
+LOGGER.addHandler(logging.NullHandler())  # silent unless the program sets logging up
 
 
 @dataclass(frozen=True, eq=False)

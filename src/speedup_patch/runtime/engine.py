@@ -35,7 +35,8 @@ class Engine:
 
 def patch_engine(patch: LoadedPatch) -> Engine:
     """The engine that runs a trained patch."""
-    every_rate_violates = EveryRateViolates(patch.world_model, patch.rates, patch.epsilon)
+    # Rate 1 is the original chunk and never violates: only a set of rates without it can leave no safe one.
+    may_have_none = patch.no_safe_rate == "original" and patch.rates.values[0] > 1
     return Engine(
         robot=patch.robot,
         new_scheduler=lambda: OneRatePerChunk(patch.chooser, patch.rates.tail),
@@ -43,8 +44,7 @@ def patch_engine(patch: LoadedPatch) -> Engine:
         rotations=patch.rates.rotations,
         guard=patch.guard,
         world_model=patch.world_model,
-        # Rate 1 is the original chunk and never violates; only a set of rates without it can leave no way out.
-        refuses=None if patch.rates.values[0] == 1 else every_rate_violates,
+        refuses=EveryRateViolates(patch.world_model, patch.rates, patch.epsilon) if may_have_none else None,
     )
 
 

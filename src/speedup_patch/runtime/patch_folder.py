@@ -2,14 +2,14 @@
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from speedup_patch.array_files import load_arrays, save_arrays
 from speedup_patch.artefacts import read_json, write_json
 from speedup_patch.errors import InputError
 from speedup_patch.guard import Guard, guard_from_arrays, guard_to_arrays
 from speedup_patch.interfaces import WorldModel
-from speedup_patch.relabel import Rates
+from speedup_patch.relabel import NoSafeRate, Rates
 from speedup_patch.robots import Robot
 from speedup_patch.robots.files import robot_from_json
 from speedup_patch.runtime.models import load_rates, load_world_model
@@ -28,6 +28,8 @@ class PatchDescription:
     epsilon: float
     speed_limit: float
     """The demonstrated end-effector speed, metres per control step."""
+    no_safe_rate: NoSafeRate
+    """What runs when every rate violates."""
     guard: Guard
     provenance: dict[str, Any]
     """Configuration, data fingerprint, versions and held-out figures: how this patch came to be."""
@@ -40,6 +42,7 @@ class PatchDescription:
             "chunk_length": self.chunk_length,
             "epsilon": self.epsilon,
             "speed_limit": self.speed_limit,
+            "no_safe_rate": self.no_safe_rate,
             "provenance": self.provenance,
         }
         write_json(folder / DESCRIPTION, document)
@@ -70,13 +73,18 @@ def read_description(path: Path, robot: Robot | None = None) -> PatchDescription
     try:
         own = robot_from_json(document["robot"])
         chunk_length, epsilon = int(document["chunk_length"]), float(document["epsilon"])
-        speed_limit, provenance = float(document["speed_limit"]), dict(document["provenance"])
+        speed_limit, no_safe_rate = float(document["speed_limit"]), document["no_safe_rate"]
+        provenance = dict(document["provenance"])
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path / DESCRIPTION} is damaged: {error}") from error
     if robot is not None and robot != own:
         raise InputError(f"patch {path} was made for robot {own.name!r}, not for {robot.name!r}; train one for it")
+    if no_safe_rate not in get_args(NoSafeRate):
+        raise InputError(
+            f"{path / DESCRIPTION}: no_safe_rate must be one of {get_args(NoSafeRate)}, not {no_safe_rate!r}"
+        )
     guard = guard_from_arrays(load_arrays(path / GUARD), own, str(path / GUARD))
-    return PatchDescription(own, chunk_length, epsilon, speed_limit, guard, provenance)
+    return PatchDescription(own, chunk_length, epsilon, speed_limit, no_safe_rate, guard, provenance)
 
 
 def load_patch(path: Path, robot: Robot | None = None) -> LoadedPatch:
