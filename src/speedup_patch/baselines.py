@@ -151,5 +151,6 @@ def slow_down(warp: Warp, slow: Bool[np.ndarray, " n"]) -> Warp:
             ahead = np.flatnonzero(slow[index:])
             step = min(step, index + int(ahead[0]) - at) if len(ahead) else step
         at = min(at + step, end)
+        at = float(round(at)) if abs(at - round(at)) < 1e-9 else at
         positions.append(at)
     return Warp(np.array(positions), warp.original)
