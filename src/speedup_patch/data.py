@@ -43,9 +43,9 @@ class Episode:
 
 def refuse_non_finite(column: Float[np.ndarray, "T D"], name: str) -> None:
     """Raises an error that names the first row and dimension holding NaN or infinity."""
-    bad = ~np.isfinite(column)
-    if bad.any():
-        row, dimension = np.argwhere(bad)[0]
+    finite = np.isfinite(column)
+    if not finite.all():
+        row, dimension = np.argwhere(~finite)[0]
         raise InputError(
             f"{name} holds {column[row, dimension]} at row {row}, dimension {dimension}; every value must be finite"
         )
@@ -86,6 +86,15 @@ class Demonstrations:
     @property
     def frames(self) -> int:
         return sum(len(episode) for episode in self.episodes)
+
+    def shared_extras(self) -> dict[str, int]:
+        """The further columns and their widths, which a file can hold only if they are the same in every episode."""
+        first = {name: column.shape[1] for name, column in self.episodes[0].extras.items()}
+        for number, episode in enumerate(self.episodes):
+            columns = {name: column.shape[1] for name, column in episode.extras.items()}
+            if columns != first:
+                raise InputError(f"episode {number} has further columns {columns}, but episode 0 has {first}")
+        return first
 
     def fingerprint(self) -> str:
         """A hash of every state and action, so that a patch can say which data it was made from."""

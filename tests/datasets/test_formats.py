@@ -11,7 +11,7 @@ from hypothesis import given, settings
 
 from sample_demonstrations import RECIPES, Recipe, assert_same
 from speedup_patch.data import Demonstrations, Episode
-from speedup_patch.datasets import read_demonstrations, read_names, write_demonstrations
+from speedup_patch.datasets import read_datasets, read_demonstrations, write_demonstrations
 from speedup_patch.errors import InputError
 from speedup_patch.robots import ALOHA
 
@@ -59,8 +59,10 @@ def test_dimensions_are_named_by_the_robot(tmp_path: Path) -> None:
     write_demonstrations(_aloha(), tmp_path / "known")
     write_demonstrations(_aloha("mine"), tmp_path / "given", ALOHA)
     write_demonstrations(_aloha("mine"), tmp_path / "unknown")
-    assert read_names(tmp_path / "known") == read_names(tmp_path / "given") == (ALOHA.state_names, ALOHA.action_names)
-    assert read_names(tmp_path / "unknown")[0][:2] == ("state_0", "state_1")
+    for name in ("known", "given"):
+        found = read_datasets([tmp_path / name])
+        assert (found.state_names, found.action_names) == (ALOHA.state_names, ALOHA.action_names)
+    assert read_datasets([tmp_path / "unknown"]).state_names[:2] == ("state_0", "state_1")
 
 
 def test_a_robot_of_other_sizes_is_refused(tmp_path: Path) -> None:
@@ -70,15 +72,13 @@ def test_a_robot_of_other_sizes_is_refused(tmp_path: Path) -> None:
 
 
 def test_what_is_no_data_set_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(
-        InputError, match=r"nowhere does not exist; a data set is a LeRobot v3\.0 folder or a \.npz file"
-    ):
+    with pytest.raises(InputError, match=r"nowhere does not exist; a data set is a LeRobot folder"):
         read_demonstrations(tmp_path / "nowhere")
-    with pytest.raises(InputError, match=r"it has no meta/info\.json"):
+    with pytest.raises(InputError, match=r"no meta/info\.json \(LeRobot\), no dataset_info\.json \(RLDS\)"):
         read_demonstrations(tmp_path)
-    (tmp_path / "demo.hdf5").write_bytes(b"")
-    with pytest.raises(InputError, match=r"demo\.hdf5 is of a format that is not known"):
-        read_demonstrations(tmp_path / "demo.hdf5")
+    (tmp_path / "demo.csv").write_bytes(b"")
+    with pytest.raises(InputError, match=r"demo\.csv is of a format that is not known; a data set is"):
+        read_demonstrations(tmp_path / "demo.csv")
 
 
 def test_archives_do_not_need_pyarrow(tmp_path: Path) -> None:

@@ -78,4 +78,4 @@ def refuse_other_rate(robot: "Robot", reading: "Reading", patch: Path) -> None:
     """Raises an error when the data was recorded at another control frequency than a patch was trained for."""
     hz = reading.demonstrations.control_hz
     if hz != robot.control_hz:
-        raise InputError(f"{patch} was trained for {robot.control_hz:g} Hz, but the data has {hz:g} Hz; train one for it")
+        raise InputError(f"{patch} was trained for {robot.control_hz:g} Hz, but the data has {hz:g}; train one for it")

@@ -39,7 +39,7 @@ def serve(
         upstream: Address of the policy server, such as ws://127.0.0.1:8000.
         port: Port to listen on; 0 takes a free one and logs it.
         host: Address to listen on; 0.0.0.0 opens it to the network.
-        state_key: Keys of the observation that hold the state, joined in this order; openpi's own for aloha, droid and libero when not given.
+        state_key: Keys of the observation that hold the state, joined in order; known for aloha, droid and libero.
         min_rows: Pad shortened chunks to this many rows (targets held, motions zero) for clients that need them.
         max_rate: Never run faster than this many original actions per executed action.
         deadline: Seconds a decision may take before the original chunk is passed on instead.
@@ -124,6 +124,7 @@ def _log_to_stderr() -> None:
 
     handler = logging.StreamHandler()
     handler.setFormatter(JsonLines())
-    logger = logging.getLogger("speedup_patch")
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
+    for name, level in (("speedup_patch", logging.INFO), ("websockets", logging.ERROR)):
+        logger = logging.getLogger(name)
+        logger.addHandler(handler)
+        logger.setLevel(level)

@@ -16,8 +16,8 @@ from jaxtyping import Float, Int, Num
 
 from speedup_patch.artefacts import write_folder_atomically, write_json
 from speedup_patch.data import Demonstrations, Episode
-from speedup_patch.datasets.episode_rows import shared_extras
-from speedup_patch.datasets.lerobot_v3 import ACTION, DATA_PATH, EPISODES, EXECUTED, INFO, STATE, TASKS
+from speedup_patch.datasets.lerobot_info import ACTION, EXECUTED, INFO, STATE
+from speedup_patch.datasets.lerobot_v3 import DATA_PATH, EPISODES, TASKS
 from speedup_patch.errors import InputError
 from speedup_patch.robots import ROBOTS, Robot
 
@@ -80,7 +80,7 @@ def _naming_robot(demonstrations: Demonstrations, robot: Robot | None) -> Robot 
 
 
 def _extra_widths(demonstrations: Demonstrations) -> dict[str, int]:
-    widths = shared_extras(demonstrations)
+    widths = demonstrations.shared_extras()
     for name in widths:
         if not (name == EXECUTED or name.startswith("observation.")) or name == STATE or "/" in name:
             raise InputError(

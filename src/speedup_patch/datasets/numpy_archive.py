@@ -3,7 +3,7 @@
 states        float (N, S)     every episode's rows, one after the other
 actions       float (N, A)
 episode_ends  int (K,)         where each episode ends: cumulative row counts, the last equals N
-control_hz    float            control steps per second
+control_hz    float            optional, control steps per second; where it is missing the reader has to say
 extra/<name>  float (N, D)     optional, any number of further columns
 timestamps    float (N,)       optional, seconds since the start of the episode; default row / control_hz
 tasks         text (M,)        optional, the distinct tasks; default one empty task
@@ -11,56 +11,155 @@ task_index    int (K,)         optional, each episode's place in ``tasks``; defa
 robot         text             optional, the robot's name; default empty
 """
 
-import zipfile
-import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType
 
 import numpy as np
-from jaxtyping import Float, Num, Shaped
+from jaxtyping import Float, Int, Num, Shaped
 
 from speedup_patch.artefacts import write_file_atomically
-from speedup_patch.data import Demonstrations, Episode
-from speedup_patch.datasets.episode_rows import EpisodeRows, shared_extras
+from speedup_patch.data import Demonstrations
+from speedup_patch.datasets.npz_members import Member, list_members
+from speedup_patch.datasets.source import BadEpisode, Column, ColumnChoice, Entry, RawEpisode
 from speedup_patch.errors import InputError
 
+STATE, ACTION = "states", "actions"
 EXTRA = "extra/"
-Arrays = Mapping[str, Shaped[np.ndarray, "..."]]
 
 
-def read_numpy_archive(path: Path) -> Demonstrations:
-    """The demonstrations in a ``.npz`` file; states, actions and extras as float32."""
-    arrays = _load(path)
-    states, actions = _table(arrays, "states", path), _table(arrays, "actions", path)
-    rows = _episode_rows(arrays, len(states), path)
-    extras = {name.removeprefix(EXTRA): _table(arrays, name, path) for name in arrays if name.startswith(EXTRA)}
-    for name, table in {"states": states, "actions": actions, **extras}.items():
-        if len(table) != len(states):
-            raise InputError(f"{path}: {name!r} has {len(table)} rows, but 'states' has {len(states)}")
-        rows.refuse_non_finite(table, name, str(path))
-    control_hz = float(_numbers(arrays, "control_hz", (), path))
-    if not 0 < control_hz < float("inf"):
-        raise InputError(f"{path}: 'control_hz' must be a positive number, not {control_hz}")
-    timestamps = _timestamps(arrays, rows, control_hz, path)
-    episodes = tuple(
-        Episode(
-            states=states[start:end],
-            actions=actions[start:end],
-            timestamps=timestamps[start:end],
-            task=task,
-            extras=MappingProxyType({name: table[start:end] for name, table in extras.items()}),
-        )
-        for start, end, task in zip(rows.starts, rows.ends, _tasks(arrays, len(rows.ends), path), strict=True)
-    )
-    robot = arrays.get("robot", np.array(""))
-    if robot.dtype.kind != "U" or robot.ndim != 0:
-        raise InputError(f"{path}: 'robot' must be one text, not {robot.dtype} {robot.shape}")
-    return Demonstrations(episodes, control_hz, str(robot))
+class NumpyArchive:
+    """A ``.npz`` file; its tables are mapped into memory where they are not compressed."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._members: Mapping[str, Member] = list_members(path)
+        self._tables = {name.removeprefix(EXTRA): self._table(name) for name in self._table_names()}
+        self.columns: Mapping[str, Column] = {name: Column(table.shape[1]) for name, table in self._tables.items()}
+        self._ends = self._episode_ends()
+        self.control_hz: float | None = self._control_hz()
+        self.robot_name: str = self._robot_name()
+
+    def _table_names(self) -> list[str]:
+        names = [name for name in self._members if name in (STATE, ACTION) or name.startswith(EXTRA)]
+        taken = [name for name in names if name.removeprefix(EXTRA) in (STATE, ACTION) and name.startswith(EXTRA)]
+        if taken:
+            raise InputError(f"{self.path}: a further column must not be named {taken[0]!r}; choose another name")
+        return names
+
+    def _control_hz(self) -> float | None:
+        if "control_hz" not in self._members:
+            return None
+        control_hz = float(self._numbers("control_hz", ()))
+        if not 0 < control_hz < float("inf"):
+            raise InputError(f"{self.path}: 'control_hz' must be a positive number, not {control_hz}")
+        return control_hz
+
+    def _robot_name(self) -> str:
+        if "robot" not in self._members:
+            return ""
+        robot = self._members["robot"]
+        if robot.dtype.kind != "U" or robot.shape != ():
+            raise InputError(f"{self.path}: 'robot' must be one text, not {robot.dtype} {robot.shape}")
+        return str(robot.read())
+
+    @property
+    def defaults(self) -> ColumnChoice:
+        extras = tuple(name for name in self.columns if name not in (STATE, ACTION))
+        return ColumnChoice((STATE,), (ACTION,), extras)
+
+    def entries(self) -> Sequence[Entry]:
+        lengths = np.diff(self._ends, prepend=0).tolist()
+        return [Entry(number, length, self._tasks[number]) for number, length in enumerate(lengths)]
+
+    def read(self, numbers: Sequence[int], columns: Sequence[str]) -> Iterator[RawEpisode | BadEpisode]:
+        tables = {name: self._tables[name].load() for name in columns}
+        timestamps = self._timestamps()
+        for number in numbers:
+            rows = slice(int(self._ends[number - 1]) if number else 0, int(self._ends[number]))
+            yield RawEpisode(
+                number,
+                {name: _as_float32(table[rows]) for name, table in tables.items()},
+                str(self.path),
+                None if timestamps is None else timestamps[rows],
+                self._tasks[number],
+            )
+
+    def _find(self, name: str) -> Member:
+        if name not in self._members:
+            raise InputError(f"{self.path} lacks {name!r}; it holds {', '.join(sorted(self._members)) or 'nothing'}")
+        return self._members[name]
+
+    def _table(self, name: str) -> Member:
+        table = self._find(name)
+        if table.dtype.kind not in "fiu" or len(table.shape) != 2 or table.shape[1] == 0:
+            raise InputError(
+                f"{self.path}: {name!r} must be numbers (rows, dimensions), not {table.dtype} {table.shape}"
+            )
+        rows = self._find(STATE).shape[:1]
+        if table.shape[:1] != rows:
+            raise InputError(
+                f"{self.path}: {name.removeprefix(EXTRA)!r} has {table.shape[0]} rows, but {STATE!r} has {rows[0]}; "
+                f"each needs one row per control step"
+            )
+        return table
+
+    def _numbers(self, name: str, shape: tuple[int, ...]) -> Num[np.ndarray, "..."]:
+        member = self._find(name)
+        if member.dtype.kind not in "fiu" or member.shape != shape:
+            raise InputError(
+                f"{self.path}: {name!r} must hold numbers of shape {shape}, not {member.dtype} of {member.shape}"
+            )
+        return member.read()
+
+    def _episode_ends(self) -> Int[np.ndarray, " K"]:
+        for name in (STATE, ACTION):
+            self._find(name)
+        member, rows = self._find("episode_ends"), self._find(STATE).shape[0]
+        if member.dtype.kind not in "iu" or len(member.shape) != 1:
+            raise InputError(
+                f"{self.path}: 'episode_ends' must be a list of whole numbers, not {member.dtype} {member.shape}"
+            )
+        ends = member.read().astype(np.int64)
+        if len(ends) == 0:
+            raise InputError(f"{self.path} holds no episodes: 'episode_ends' is empty")
+        if (np.diff(ends, prepend=0) < 0).any() or ends[-1] != rows:
+            raise InputError(
+                f"{self.path}: 'episode_ends' must increase and end at {rows}, the rows of {STATE!r}; it is {ends}"
+            )
+        return ends
+
+    def _timestamps(self) -> Float[np.ndarray, " N"] | None:
+        if "timestamps" not in self._members:
+            return None
+        return self._numbers("timestamps", (int(self._ends[-1]),)).astype(np.float64)
+
+    @cached_property
+    def _tasks(self) -> list[str]:
+        if "tasks" not in self._members:
+            return [""] * len(self._ends)
+        member = self._find("tasks")
+        if member.dtype.kind != "U" or len(member.shape) != 1:
+            raise InputError(f"{self.path}: 'tasks' must be a list of texts, not {member.dtype} {member.shape}")
+        indices = np.zeros(len(self._ends), dtype=np.int64)
+        if "task_index" in self._members:
+            indices = self._numbers("task_index", (len(self._ends),)).astype(np.int64)
+        if (indices < 0).any() or (indices >= member.shape[0]).any():
+            raise InputError(
+                f"{self.path}: 'task_index' must name places 0..{member.shape[0] - 1} of 'tasks'; it is {indices}"
+            )
+        texts = member.read()
+        return [str(texts[index]) for index in indices]
+
+
+def _as_float32(table: Shaped[np.ndarray, "T D"]) -> Float[np.ndarray, "T D"]:
+    """The same rows, not copied when they are float32 already."""
+    with np.errstate(over="ignore"):  # a float64 too large for float32 becomes infinite, and is refused as such
+        return table.astype(np.float32, copy=False)
 
 
 def write_numpy_archive(demonstrations: Demonstrations, path: Path, overwrite: bool = False) -> None:
-    """Writes a ``.npz`` file that ``read_numpy_archive`` gives back as it was, in float32."""
+    """Writes a ``.npz`` file that ``NumpyArchive`` gives back as it was, in float32."""
     episodes = demonstrations.episodes
     tasks = list(dict.fromkeys(episode.task for episode in episodes))
     arrays = {
@@ -73,70 +172,7 @@ def write_numpy_archive(demonstrations: Demonstrations, path: Path, overwrite: b
         "task_index": np.array([tasks.index(episode.task) for episode in episodes], dtype=np.int64),
         "robot": np.array(demonstrations.robot_name, dtype=np.str_),
     }
-    for name in shared_extras(demonstrations):
+    for name in demonstrations.shared_extras():
         arrays[EXTRA + name] = np.concatenate([episode.extras[name] for episode in episodes]).astype(np.float32)
     with write_file_atomically(path, overwrite) as unfinished:
         np.savez_compressed(unfinished, allow_pickle=False, **arrays)
-
-
-def _load(path: Path) -> Arrays:
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            return {name: np.asarray(archive[name]) for name in archive.files}
-    except FileNotFoundError:
-        raise InputError(f"{path} does not exist") from None
-    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, TypeError, RuntimeError) as error:
-        raise InputError(f"{path} is not a whole .npz file of plain arrays: {error}") from error
-
-
-def _find(arrays: Arrays, name: str, path: Path) -> Shaped[np.ndarray, "..."]:
-    if name not in arrays:
-        raise InputError(f"{path} lacks {name!r}; it holds {', '.join(sorted(arrays)) or 'nothing'}")
-    return arrays[name]
-
-
-def _numbers(arrays: Arrays, name: str, shape: tuple[int, ...], path: Path) -> Num[np.ndarray, "..."]:
-    array = _find(arrays, name, path)
-    if array.dtype.kind not in "fiu" or array.shape != shape:
-        raise InputError(f"{path}: {name!r} must hold numbers of shape {shape}, not {array.dtype} of {array.shape}")
-    return array
-
-
-def _table(arrays: Arrays, name: str, path: Path) -> Float[np.ndarray, "N D"]:
-    array = _find(arrays, name, path)
-    if array.dtype.kind not in "fiu" or array.ndim != 2 or array.shape[1] == 0:
-        raise InputError(f"{path}: {name!r} must be numbers (rows, dimensions), not {array.dtype} {array.shape}")
-    return array.astype(np.float32)
-
-
-def _episode_rows(arrays: Arrays, rows: int, path: Path) -> EpisodeRows:
-    ends = _find(arrays, "episode_ends", path)
-    if ends.dtype.kind not in "iu" or ends.ndim != 1:
-        raise InputError(f"{path}: 'episode_ends' must be a list of whole numbers, not {ends.dtype} {ends.shape}")
-    if len(ends) == 0:
-        raise InputError(f"{path} holds no episodes: 'episode_ends' is empty")
-    lengths = np.diff(ends.astype(np.int64), prepend=0)
-    if (lengths <= 0).any() or ends[-1] != rows:
-        raise InputError(f"{path}: 'episode_ends' must increase and end at {rows}, the rows of 'states'; it is {ends}")
-    return EpisodeRows(np.arange(len(ends)), lengths)
-
-
-def _timestamps(arrays: Arrays, rows: EpisodeRows, control_hz: float, path: Path) -> Float[np.ndarray, " N"]:
-    if "timestamps" not in arrays:
-        return rows.frame_index / control_hz
-    timestamps = _numbers(arrays, "timestamps", rows.frame_index.shape, path).astype(np.float64)
-    rows.refuse_non_finite(timestamps[:, None], "timestamps", str(path))
-    return timestamps
-
-
-def _tasks(arrays: Arrays, episodes: int, path: Path) -> list[str]:
-    tasks = arrays.get("tasks", np.array([""]))
-    if tasks.dtype.kind != "U" or tasks.ndim != 1:
-        raise InputError(f"{path}: 'tasks' must be a list of texts, not {tasks.dtype} {tasks.shape}")
-    if "task_index" not in arrays:
-        indices = np.zeros(episodes, dtype=np.int64)
-    else:
-        indices = _numbers(arrays, "task_index", (episodes,), path).astype(np.int64)
-    if (indices < 0).any() or (indices >= len(tasks)).any():
-        raise InputError(f"{path}: 'task_index' must name places 0..{len(tasks) - 1} of 'tasks'; it is {indices}")
-    return [str(tasks[index]) for index in indices]
