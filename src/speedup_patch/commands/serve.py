@@ -39,7 +39,7 @@ def serve(
         upstream: Address of the policy server, such as ws://127.0.0.1:8000.
         port: Port to listen on; 0 takes a free one and logs it.
         host: Address to listen on; 0.0.0.0 opens it to the network.
-        state_key: Keys of the observation that hold the state, joined in order; known for aloha, droid and libero.
+        state_key: Observation keys that hold the state, joined in order; known for aloha, droid and panda_libero.
         min_rows: Pad shortened chunks to this many rows (targets held, motions zero) for clients that need them.
         max_rate: Never run faster than this many original actions per executed action.
         deadline: Seconds a decision may take before the original chunk is passed on instead.
