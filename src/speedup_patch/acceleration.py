@@ -14,8 +14,9 @@ from speedup_patch.maths.resampling import (
     resample_held,
     saturate,
 )
+from speedup_patch.maths.retiming import read_ahead
 from speedup_patch.robots import ActionGroup, Robot
-from speedup_patch.warp import Warp
+from speedup_patch.warp import GripperDelays, Warp
 
 RotationMerge = Literal["exact", "sum"]
 """How delta rotations merge: composed on SO(3), or added up as in the paper."""
@@ -45,7 +46,23 @@ def accelerate(
         if group.mode == "delta":
             piece, lost[..., part] = saturate(piece, robot.action_low[part], robot.action_high[part])
         actions[..., part] = piece
+    for column, delays in warp.delays.items():
+        actions[..., column] = _read_ahead(chunks[..., column], actions[..., column], warp, delays)
     return Accelerated(actions, lost)
+
+
+def _read_ahead(
+    commands: Float[np.ndarray, "*B n"], now: Float[np.ndarray, "*B l"], warp: Warp, delays: GripperDelays
+) -> Float[np.ndarray, "*B l"]:
+    """A gripper's commands, each early by as much as its answer comes late: closing ones, opening ones, or none."""
+
+    def ahead(delay: float) -> Float[np.ndarray, "*B l"]:
+        return resample_held(commands[..., None], read_ahead(warp.positions, delay, warp.original))[..., 0]
+
+    closing, opening = ahead(delays.closing), ahead(delays.opening)
+    closes = np.abs(closing - delays.closed) < np.abs(now - delays.closed)
+    opens = np.abs(opening - delays.closed) > np.abs(now - delays.closed)
+    return np.where(closes, closing, np.where(opens, opening, now))
 
 
 def _resample_group(

@@ -1,5 +1,7 @@
 """Schedulers that need no learning, and the two wrappers that turn a rate into a warp."""
 
+from dataclasses import replace
+
 import numpy as np
 from jaxtyping import Bool, Float
 
@@ -153,4 +155,4 @@ def slow_down(warp: Warp, slow: Bool[np.ndarray, " n"]) -> Warp:
         at = min(at + step, end)
         at = float(round(at)) if abs(at - round(at)) < 1e-9 else at
         positions.append(at)
-    return Warp(np.array(positions), warp.original)
+    return replace(warp, positions=np.array(positions))

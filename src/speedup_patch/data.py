@@ -41,6 +41,20 @@ class Episode:
         return len(self.states)
 
 
+SENT = "executed_action"
+"""The extra column that says what the robot was really sent, where that is not the action a policy should learn."""
+
+
+def sent_actions(episode: Episode) -> Float[np.ndarray, "T A"]:
+    """What the robot was sent: its motion answers to that, whatever the data set calls its action."""
+    sent = episode.extras.get(SENT, episode.actions)
+    if sent.shape != episode.actions.shape:
+        raise InputError(
+            f"column {SENT!r} has {sent.shape[1]} numbers a row, but actions have {episode.actions.shape[1]}"
+        )
+    return sent
+
+
 def refuse_non_finite(column: Float[np.ndarray, "T D"], name: str) -> None:
     """Raises an error that names the first row and dimension holding NaN or infinity."""
     finite = np.isfinite(column)

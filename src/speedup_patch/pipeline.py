@@ -13,6 +13,7 @@ from speedup_patch.baselines import demonstrated_speed
 from speedup_patch.data import Demonstrations
 from speedup_patch.errors import InputError
 from speedup_patch.guard import fit_guard
+from speedup_patch.limits import read_limits
 from speedup_patch.maths.cmdp import satisfies_bound
 from speedup_patch.relabel import NoSafeRate, Rates, refuse_short_episodes, relabel
 from speedup_patch.reporting import Report, silent
@@ -118,6 +119,7 @@ def train_patch(
         chunk_length=config.chunk_length,
         epsilon=config.epsilon,
         speed_limit=demonstrated_speed(robot, training),
+        limits=read_limits(robot, training),
         no_safe_rate=config.no_safe_rate,
         guard=fit_guard(robot, demonstrations, config.chunk_length, rng),
         provenance={

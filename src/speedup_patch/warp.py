@@ -1,8 +1,10 @@
 """A warp: the positions in a chunk at which commands are taken."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal
+from types import MappingProxyType
+from typing import Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -11,6 +13,15 @@ from speedup_patch.errors import InputError
 
 Tail = Literal["keep", "drop"]
 """What happens to the n mod k actions left over: kept as a short last group, or dropped as in the paper."""
+
+
+class GripperDelays(NamedTuple):
+    """How many control steps a gripper's answer comes later than the arm's, when it opens and when it closes, and the
+    command that closes it."""
+
+    opening: float
+    closing: float
+    closed: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,6 +34,8 @@ class Warp:
     positions: Float[np.ndarray, " l"]
     original: int
     """n, the number of actions in the chunk this warp is for."""
+    delays: Mapping[int, GripperDelays] = field(default_factory=lambda: MappingProxyType({}))
+    """Gripper actions that are read ahead, so that fingers and arm keep the phase they have at rate 1."""
 
     def __post_init__(self) -> None:
         steps = np.diff(self.positions, prepend=0.0)
@@ -62,4 +75,4 @@ def cap_rate(warp: Warp, fastest: float) -> Warp:
     ends = np.cumsum(np.maximum(windows / fastest, 1.0))
     times = np.arange(1, int(np.ceil(ends[-1] - 1e-9)) + 1)
     positions = np.interp(times, np.concatenate([[0.0], ends]), np.concatenate([[0.0], warp.positions]))
-    return Warp(positions, warp.original)
+    return replace(warp, positions=positions)

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from small_arm import SMALL_ARM, demonstrate
-from speedup_patch.data import Demonstrations
+from speedup_patch.data import Demonstrations, sent_actions
 from speedup_patch.errors import InputError
 from speedup_patch.observations import features, observe_episode
-from speedup_patch.world_model.windows import Windows, sent_actions
+from speedup_patch.world_model.windows import Windows
 
 CPU = torch.device("cpu")
 

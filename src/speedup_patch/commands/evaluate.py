@@ -23,7 +23,7 @@ def evaluate(
     Args:
         env: The task, such as aloha/insertion.
         policy: The policy, such as onnx:FILE or bundled:aloha/insertion.
-        scheduler: One or more of base, fixed:RATE, mpc:PATCH, speedcap:PATCH, a PATCH folder; dwell+ before any.
+        scheduler: One or more of base, fixed:RATE, mpc:PATCH, speedcap:PATCH, retime:PATCH, a PATCH; dwell+ before any.
         out: Folder for the run; a run that was stopped goes on when called again.
         episodes: Episodes for every scheduler.
         seed: First episode seed.

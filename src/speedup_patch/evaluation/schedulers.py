@@ -7,11 +7,12 @@ from speedup_patch.baselines import FixedRate, GreedyMpc, GripperDwell, OneRateP
 from speedup_patch.errors import InputError
 from speedup_patch.interfaces import ChunkPolicy, RateChooser
 from speedup_patch.patch import ScheduledPolicy
+from speedup_patch.retiming import Retiming, RetimingConfig
 from speedup_patch.robots import Robot
 from speedup_patch.runtime.engine import Engine, load_engine, patch_engine
 from speedup_patch.runtime.patch_folder import LoadedPatch, load_patch
 
-SPEC_HELP = "base, fixed:RATE, mpc:PATCH, speedcap:PATCH, a PATCH folder, or dwell+ before any of them"
+SPEC_HELP = "base, fixed:RATE, mpc:PATCH, speedcap:PATCH, retime:PATCH, a PATCH folder, or dwell+ before any of them"
 
 
 def schedule_policy(spec: str, policy: ChunkPolicy, robot: Robot) -> ScheduledPolicy:
@@ -33,6 +34,11 @@ def find_engine(spec: str, robot: Robot) -> Engine:
         patch = load_patch(Path(rest), robot)
         chooser = _rule(kind, patch)
         return replace(patch_engine(patch), new_scheduler=lambda: OneRatePerChunk(chooser, patch.rates.tail))
+    if kind == "retime" and rest:
+        patch = load_patch(Path(rest), robot)
+        return replace(
+            patch_engine(patch), new_scheduler=lambda: Retiming(patch.world_model, patch.limits, RetimingConfig())
+        )
     if Path(spec).is_dir():
         return load_engine(Path(spec), robot)
     raise InputError(f"unknown scheduler {spec!r}; a scheduler is {SPEC_HELP}")

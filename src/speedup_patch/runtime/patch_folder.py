@@ -9,6 +9,7 @@ from speedup_patch.artefacts import read_json, write_json
 from speedup_patch.errors import InputError
 from speedup_patch.guard import Guard, guard_from_arrays, guard_to_arrays
 from speedup_patch.interfaces import WorldModel
+from speedup_patch.limits import Limits, limits_from_json
 from speedup_patch.relabel import NoSafeRate, Rates
 from speedup_patch.robots import Robot
 from speedup_patch.robots.files import robot_from_json
@@ -28,6 +29,8 @@ class PatchDescription:
     epsilon: float
     speed_limit: float
     """The demonstrated end-effector speed, metres per control step."""
+    limits: Limits
+    """What the demonstrations show the robot to do, per control step."""
     no_safe_rate: NoSafeRate
     """What runs when every rate violates."""
     guard: Guard
@@ -42,6 +45,7 @@ class PatchDescription:
             "chunk_length": self.chunk_length,
             "epsilon": self.epsilon,
             "speed_limit": self.speed_limit,
+            "limits": asdict(self.limits),
             "no_safe_rate": self.no_safe_rate,
             "provenance": self.provenance,
         }
@@ -74,7 +78,7 @@ def read_description(path: Path, robot: Robot | None = None) -> PatchDescription
         own = robot_from_json(document["robot"])
         chunk_length, epsilon = int(document["chunk_length"]), float(document["epsilon"])
         speed_limit, no_safe_rate = float(document["speed_limit"]), document["no_safe_rate"]
-        provenance = dict(document["provenance"])
+        provenance, limits = dict(document["provenance"]), limits_from_json(document["limits"], own)
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path / DESCRIPTION} is damaged: {error}") from error
     if robot is not None and robot != own:
@@ -84,7 +88,7 @@ def read_description(path: Path, robot: Robot | None = None) -> PatchDescription
             f"{path / DESCRIPTION}: no_safe_rate must be one of {get_args(NoSafeRate)}, not {no_safe_rate!r}"
         )
     guard = guard_from_arrays(load_arrays(path / GUARD), own, str(path / GUARD))
-    return PatchDescription(own, chunk_length, epsilon, speed_limit, no_safe_rate, guard, provenance)
+    return PatchDescription(own, chunk_length, epsilon, speed_limit, limits, no_safe_rate, guard, provenance)
 
 
 def load_patch(path: Path, robot: Robot | None = None) -> LoadedPatch:

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.optimize import least_squares
 
-from speedup_patch.data import Demonstrations
+from speedup_patch.data import Demonstrations, sent_actions
 from speedup_patch.reporting import Report, silent
 from speedup_patch.robots import Robot
 from speedup_patch.world_model.servo import (
@@ -28,7 +28,6 @@ from speedup_patch.world_model.servo import (
     refuse_without_servos,
 )
 from speedup_patch.world_model.stretches import JointMotion, Stretches, cut_stretches
-from speedup_patch.world_model.windows import sent_actions
 
 Unpack = Callable[[Float[np.ndarray, "Z *P"]], Servo]
 WHITENING_ORDER = 2

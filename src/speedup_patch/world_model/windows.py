@@ -7,23 +7,10 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from speedup_patch.data import Demonstrations, Episode
+from speedup_patch.data import Demonstrations, sent_actions
 from speedup_patch.errors import InputError
 from speedup_patch.observations import feature_size, observe_episode
 from speedup_patch.robots import Robot
-
-SENT = "executed_action"
-"""The extra column that says what the robot was really sent, where that is not the action a policy should learn."""
-
-
-def sent_actions(episode: Episode) -> Float[np.ndarray, "T A"]:
-    """What the robot was sent: its motion answers to that, whatever the data set calls its action."""
-    sent = episode.extras.get(SENT, episode.actions)
-    if sent.shape != episode.actions.shape:
-        raise InputError(
-            f"column {SENT!r} has {sent.shape[1]} numbers a row, but actions have {episode.actions.shape[1]}"
-        )
-    return sent
 
 
 class Window(NamedTuple):

@@ -1,0 +1,243 @@
+"""What a robot was seen to do: how fast its end-effectors and joints move, how its grippers answer.
+
+Everything is read from demonstrations, in units of one control step. The start of each episode is left out (the jump to
+the first command says nothing about the demonstrator), and so are outliers: a limit is what most episodes reach.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from speedup_patch.data import Demonstrations, Episode, sent_actions
+from speedup_patch.errors import InputError
+from speedup_patch.maths.poses import rotation_distance
+from speedup_patch.robots import Gripper, KinematicChain, Robot
+
+START_UP_SECONDS = 0.5
+LONGEST_LAG_SECONDS = 0.5
+REACHED_BY = 0.9
+"""A limit is what this share of the episodes stays within."""
+SMOOTHED = 3
+"""Steps over which speeds are averaged: a single step is noise."""
+SMALLEST_STROKE = 0.2
+"""Share of its range that a gripper's command must cover to count as a stroke."""
+FREE = 0.25
+"""A gripper follows its command freely when it is no further from it than this share of its range."""
+
+
+@dataclass(frozen=True)
+class ArmLimits:
+    """How fast an end-effector moves (metres) and turns (radians) in one control step."""
+
+    speed: float
+    turn: float
+    lag: float
+    """Control steps that the end-effector is behind its commands; 0 where commands are no targets."""
+
+
+@dataclass(frozen=True)
+class StrokeLimits:
+    """How a gripper answers: steps from a command until the fingers move, and the share of its range it then covers
+    in one step."""
+
+    delay: float
+    speed: float
+    strokes: int
+    """How many strokes were seen; without any, delay is 0 and speed a whole range."""
+
+
+@dataclass(frozen=True)
+class GripperLimits:
+    """Opening and closing apart, and how the fingers' opening is read from the state."""
+
+    scale: "FingerScale"
+    opening: StrokeLimits
+    closing: StrokeLimits
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Everything that was read, in the order of the robot's arms, joints and grippers."""
+
+    arms: tuple[ArmLimits, ...]
+    joints: tuple[float, ...]
+    """How far each state dimension that an action drives moves in one step, in the order of ``Robot.drives``."""
+    grippers: tuple[GripperLimits, ...]
+
+
+def read_limits(robot: Robot, demonstrations: Demonstrations) -> Limits:
+    """The limits of this robot as its demonstrations show them."""
+    skip = round(START_UP_SECONDS * demonstrations.control_hz)
+    longer = [episode for episode in demonstrations if len(episode) > skip + SMOOTHED + 1]
+    if not longer:
+        raise InputError(f"no episode is longer than its start of {START_UP_SECONDS} s: limits cannot be read")
+    poses = [robot.poses(episode.states[skip:].astype(np.float64)) for episode in longer]
+    arms = tuple(
+        _arm_limits([pose[:, arm] for pose in poses], _lag(robot, arm, longer, skip)) for arm in range(len(robot.arms))
+    )
+    driven = list(robot.drives.values())
+    joints = [np.abs(np.diff(episode.states[skip:, driven], axis=0)) for episode in longer]
+    return Limits(
+        arms=arms,
+        joints=tuple(_usual_top([joint[:, i] for joint in joints]) for i in range(len(driven))),
+        grippers=tuple(_gripper_limits(robot, gripper, longer) for gripper in robot.grippers),
+    )
+
+
+def _arm_limits(paths: list[Float[np.ndarray, "T 7"]], lag: float) -> ArmLimits:
+    speeds = [np.linalg.norm(np.diff(path[:, :3], axis=0), axis=1) for path in paths]
+    turns = [2.0 * rotation_distance(path[1:, 3:], path[:-1, 3:]) for path in paths]
+    return ArmLimits(_usual_top(speeds), _usual_top(turns), lag)
+
+
+def _usual_top(speeds: list[Float[np.ndarray, " T"]]) -> float:
+    """What the fastest moments of the episodes come to, odd ones left out."""
+    window = np.full(SMOOTHED, 1.0 / SMOOTHED)
+    tops = [float(np.convolve(speed, window, mode="valid").max()) for speed in speeds]
+    return float(np.quantile(tops, REACHED_BY))
+
+
+def _lag(robot: Robot, arm: int, episodes: list[Episode], skip: int) -> float:
+    """By how many steps commanded end-effector positions must be put off to lie nearest to the reached ones."""
+    chain = robot.arms[arm].pose
+    commanded = {state: action for action, state in robot.drives.items()}
+    if not isinstance(chain, KinematicChain) or any(joint not in commanded for joint in chain.joints):
+        return 0.0
+    horizon = round(LONGEST_LAG_SECONDS * robot.control_hz)
+    errors = np.zeros(horizon)
+    for episode in episodes[:: max(1, len(episodes) // 20)]:
+        if len(episode) <= skip + horizon + 1:
+            continue
+        targets = episode.states.astype(np.float64)
+        for joint in chain.joints:
+            targets[:, joint] = sent_actions(episode)[:, commanded[joint]]
+        told, reached = (chain.pose(states)[skip:, :3] for states in (targets, episode.states.astype(np.float64)))
+        rows = len(told) - horizon
+        errors += [np.linalg.norm(told[:rows] - reached[lag : lag + rows], axis=1).mean() for lag in range(horizon)]
+    return float(errors.argmin())
+
+
+@dataclass(frozen=True)
+class FingerScale:
+    """Turns finger positions into how far a gripper is open: 0 closed, 1 open."""
+
+    signs: tuple[float, ...]
+    """Fingers may count in opposite directions; each is taken in the direction in which it follows the command."""
+    low: float
+    span: float
+
+    def shown(self, fingers: Float[np.ndarray, "T F"]) -> Float[np.ndarray, " T"]:
+        """Where the fingers are."""
+        return (fingers.astype(np.float64) @ np.array(self.signs) - self.low) / self.span
+
+
+def told_opening(gripper: Gripper, actions: Float[np.ndarray, "T A"]) -> Float[np.ndarray, " T"]:
+    """How far a gripper is told to open: 0 closed, 1 open."""
+    command = actions[:, gripper.action].astype(np.float64)
+    return np.clip((command - gripper.closed) / (gripper.open - gripper.closed), 0.0, 1.0)
+
+
+def _finger_scale(robot: Robot, gripper: Gripper, episodes: list[Episode]) -> FingerScale:
+    if robot.drives.get(gripper.action) in gripper.state and len(gripper.state) == 1:
+        return FingerScale((1.0,), gripper.closed, gripper.open - gripper.closed)  # the command is where the fingers go
+    fingers = np.concatenate([episode.states[:, list(gripper.state)] for episode in episodes]).astype(np.float64)
+    told = np.concatenate([told_opening(gripper, episode.actions) for episode in episodes])
+    together = ((fingers - fingers.mean(axis=0)) * (told - told.mean())[:, None]).sum(axis=0)
+    signs = np.where(together < 0, -1.0, 1.0)
+    low, high = (float(value) for value in np.quantile(fingers @ signs, [0.005, 0.995]))
+    return FingerScale(tuple(float(sign) for sign in signs), low, max(high - low, 1e-9))
+
+
+@dataclass(frozen=True, eq=False)
+class Stroke:
+    """One stroke as told and as shown, from the step before the command moves; turned so that both rise."""
+
+    told: Float[np.ndarray, " T"]
+    shown: Float[np.ndarray, " T"]
+
+    @property
+    def top_speed(self) -> float:
+        """The most the fingers cover in one step, as a share of the range."""
+        return float(np.diff(self.shown).max(initial=0.0))
+
+    def delay(self, speed: float) -> float | None:
+        """Steps that the fingers are behind one that follows the command at once, but at ``speed`` at most."""
+        ideal = np.empty_like(self.told)
+        ideal[0] = self.told[0]
+        for step in range(1, len(ideal)):
+            ideal[step] = ideal[step - 1] + min(self.told[step] - ideal[step - 1], speed)
+        level = (ideal[0] + min(ideal.max(), self.shown.max())) / 2
+        crossings = [_crossing(path, level) for path in (ideal, self.shown)]
+        if crossings[0] is None or crossings[1] is None:
+            return None
+        return max(crossings[1] - crossings[0], 0.0)
+
+
+def _crossing(path: Float[np.ndarray, " T"], level: float) -> float | None:
+    """When a path first reaches a level, between the steps."""
+    above = np.flatnonzero(path >= level)
+    if len(above) == 0 or above[0] == 0:
+        return None
+    after = int(above[0])
+    return after - 1 + (level - path[after - 1]) / (path[after] - path[after - 1])
+
+
+def _gripper_limits(robot: Robot, gripper: Gripper, episodes: list[Episode]) -> GripperLimits:
+    scale = _finger_scale(robot, gripper, episodes)
+    strokes: dict[bool, list[Stroke]] = {True: [], False: []}
+    for episode in episodes:
+        told, shown = told_opening(gripper, episode.actions), scale.shown(episode.states[:, list(gripper.state)])
+        strokes[True] += _rising_strokes(told, shown)
+        strokes[False] += _rising_strokes(1.0 - told, 1.0 - shown)
+    return GripperLimits(scale, _stroke_limits(strokes[True]), _stroke_limits(strokes[False]))
+
+
+def _rising_strokes(told: Float[np.ndarray, " T"], shown: Float[np.ndarray, " T"]) -> list[Stroke]:
+    """Every stroke upwards that begins with the fingers where the command is, until the command turns back."""
+    rising = np.diff(told, prepend=told[0]) > 1e-3
+    strokes: list[Stroke] = []
+    for begin in (int(i) for i in np.flatnonzero(rising[1:] & ~rising[:-1]) + 1):
+        start = begin - 1
+        back = np.flatnonzero(np.diff(told[start:]) < -1e-3)
+        until = start + 1 + int(back[0]) if len(back) else len(told)
+        whole = told[until - 1] - told[start] > SMALLEST_STROKE
+        if (
+            whole
+            and abs(shown[start] - told[start]) < FREE
+            and shown[start:until].max() - shown[start] > SMALLEST_STROKE / 2
+        ):
+            strokes.append(Stroke(told[start:until], shown[start:until]))
+    return strokes
+
+
+def _stroke_limits(strokes: list[Stroke]) -> StrokeLimits:
+    if not strokes:
+        return StrokeLimits(0.0, 1.0, 0)
+    speed = float(np.median([stroke.top_speed for stroke in strokes]))
+    delays = [delay for stroke in strokes if (delay := stroke.delay(max(speed, 1e-6))) is not None]
+    return StrokeLimits(float(np.median(delays)) if delays else 0.0, speed, len(strokes))
+
+
+def limits_from_json(document: Any, robot: Robot) -> Limits:
+    """Rebuilds limits from what ``dataclasses.asdict`` and JSON make of them; they must fit the robot."""
+    try:
+        limits = Limits(
+            arms=tuple(ArmLimits(**arm) for arm in document["arms"]),
+            joints=tuple(float(joint) for joint in document["joints"]),
+            grippers=tuple(
+                GripperLimits(
+                    FingerScale(tuple(part["scale"]["signs"]), part["scale"]["low"], part["scale"]["span"]),
+                    StrokeLimits(**part["opening"]),
+                    StrokeLimits(**part["closing"]),
+                )
+                for part in document["grippers"]
+            ),
+        )
+    except (KeyError, TypeError) as error:
+        raise InputError(f"the description of a robot's limits is damaged: {error!r}") from error
+    found = (len(limits.arms), len(limits.joints), len(limits.grippers))
+    if found != (len(robot.arms), len(robot.drives), len(robot.grippers)):
+        raise InputError(f"limits of {found} arms, joints and grippers do not fit robot {robot.name!r}")
+    return limits

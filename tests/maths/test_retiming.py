@@ -1,0 +1,71 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from speedup_patch.maths.retiming import rates_within, read_ahead, smooth_rates, warp_positions
+from speedup_patch.warp import uniform_warp
+
+RATES = hnp.arrays(np.float64, st.integers(1, 40), elements=st.floats(1.0, 6.0))
+
+
+@given(st.integers(1, 60), st.floats(1.0, 8.0))
+def test_a_constant_rate_is_the_uniform_warp(n, rate):
+    rate = min(rate, float(n))
+    np.testing.assert_allclose(warp_positions(np.full(n, rate)), uniform_warp(n, rate).positions, atol=1e-9)
+
+
+@given(RATES)
+def test_a_warp_never_reorders_and_reaches_the_end(rates):
+    positions = warp_positions(rates)
+    steps = np.diff(positions, prepend=0.0)
+    assert (steps > 0).all()
+    assert positions[-1] == len(rates)
+    assert (steps <= rates.max() + 1e-9).all()
+
+
+@given(st.integers(1, 40))
+def test_rate_one_is_the_identity(n):
+    np.testing.assert_array_equal(warp_positions(np.ones(n)), np.arange(1, n + 1))
+    np.testing.assert_allclose(read_ahead(np.arange(1.0, n + 1), 7.5, n), np.arange(1, n + 1))
+
+
+@given(RATES, st.floats(0.05, 2.0))
+def test_smoothed_rates_are_lower_and_change_slowly(rates, change):
+    smooth = smooth_rates(rates, change)
+    assert (smooth <= rates).all()
+    assert (smooth >= 1.0).all()
+    allowed = change / np.minimum(smooth[1:], smooth[:-1])
+    assert (np.abs(np.diff(smooth)) <= allowed + 1e-9).all()
+    if np.ptp(rates) == 0:
+        np.testing.assert_array_equal(smooth, rates)
+
+
+@given(hnp.arrays(np.float64, (12, 3), elements=st.floats(0, 10)), st.floats(1.0, 6.0))
+def test_rates_keep_every_limit_that_can_be_kept(speeds, fastest):
+    limits = np.array([1.0, 2.0, 0.5])
+    rates = rates_within(speeds, limits, fastest)
+    assert (rates >= 1).all()
+    assert (rates <= fastest).all()
+    keeps = (speeds <= limits).all(axis=1)
+    assert (rates[keeps, None] * speeds[keeps] <= limits + 1e-9).all()
+    assert (rates[~keeps] == 1).all()
+
+
+def test_what_does_not_move_runs_as_fast_as_allowed():
+    assert rates_within(np.zeros((3, 2)), np.array([1.0, 0.0]), 4.0).tolist() == [4.0, 4.0, 4.0]
+
+
+@given(RATES, st.floats(0.0, 12.0))
+def test_reading_ahead_never_goes_back_and_holds_the_last_command(rates, delay):
+    positions = warp_positions(rates)
+    ahead = read_ahead(positions, delay, len(rates))
+    assert (np.diff(ahead) >= -1e-9).all()
+    assert (ahead <= len(rates)).all()
+
+
+def test_a_late_actuator_reads_ahead_by_its_delay_times_the_rate_above_one():
+    ahead = read_ahead(np.arange(3.0, 40.0, 3.0), 4.0, 39)
+    np.testing.assert_allclose(ahead[:5], [3 * j + (3 - 1) * 4 for j in range(1, 6)])
+    assert read_ahead(np.array([2.0, 4.0]), 10.0, 4).tolist() == [pytest.approx(4.0)] * 2

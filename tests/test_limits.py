@@ -1,0 +1,88 @@
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+from speedup_patch.data import Demonstrations, Episode
+from speedup_patch.errors import InputError
+from speedup_patch.limits import limits_from_json, read_limits
+from speedup_patch.robots import ALOHA
+from stand_ins import DELTA_ROBOT, START, smooth_demonstrations
+
+STEPS = 240
+
+
+def gripper_demonstrations(delay, top_speed, ramp, episodes=4):
+    """ALOHA at rest whose left gripper closes and opens: fingers follow ``delay`` steps late, ``top_speed`` at most."""
+    made = []
+    for number in range(episodes):
+        actions = np.tile(START, (STEPS, 1))
+        told = np.interp(np.arange(STEPS), [60 + number, 60 + number + ramp, 150, 150 + ramp], [1.0, 0.0, 0.0, 1.0])
+        actions[:, 6] = told
+        states = actions.copy()
+        opening = 1.0
+        for t in range(STEPS):
+            states[t, 6] = opening
+            opening += np.clip(told[max(t - delay, 0)] - opening, -top_speed, top_speed)
+        # The arm sways a little, so that it has a speed too.
+        states[:, 0] += 0.1 * np.sin(np.arange(STEPS) / 20)
+        made.append(Episode(states, actions, np.arange(STEPS) / 50.0))
+    return Demonstrations(tuple(made), 50.0, "aloha")
+
+
+@pytest.mark.parametrize(("delay", "top_speed", "ramp"), [(6, 0.5, 25), (3, 0.1, 1), (0, 0.08, 1)])
+def test_a_grippers_delay_and_speed_are_found_again(delay, top_speed, ramp):
+    limits = read_limits(ALOHA, gripper_demonstrations(delay, top_speed, ramp)).grippers[0]
+    for stroke in (limits.closing, limits.opening):
+        assert stroke.strokes == 4
+        assert stroke.delay == pytest.approx(delay + 1, abs=0.6)  # a state shows its command one step later at best
+        assert stroke.speed == pytest.approx(min(top_speed, 1 / ramp), rel=0.1)
+
+
+def test_a_stroke_that_begins_while_something_is_held_is_left_out():
+    demonstrations = gripper_demonstrations(3, 0.1, 1)
+    held = [
+        dataclasses.replace(
+            episode, states=np.where(np.arange(14) == 6, np.maximum(episode.states, 0.5), episode.states)
+        )
+        for episode in demonstrations
+    ]
+    limits = read_limits(ALOHA, dataclasses.replace(demonstrations, episodes=tuple(held))).grippers[0]
+    assert limits.opening.strokes == 0  # fingers stood at 0.5 although they were told 0
+    assert limits.closing.strokes == 4
+
+
+def test_the_start_of_an_episode_and_single_outliers_do_not_count():
+    calm = smooth_demonstrations(episodes=12)
+    jumpy = []
+    for number, episode in enumerate(calm):
+        states = episode.states.copy()
+        states[:5] += 0.5  # a jump in the first half second
+        if number == 0:
+            states[60] += 0.5  # one episode out of twelve with a spike
+        jumpy.append(dataclasses.replace(episode, states=states))
+    before = read_limits(ALOHA, calm)
+    after = read_limits(ALOHA, dataclasses.replace(calm, episodes=tuple(jumpy)))
+    for one, other in zip(before.arms, after.arms, strict=True):
+        assert other.speed < 1.6 * one.speed  # the next fastest episode; the jumps are twenty times as fast
+
+
+def test_the_arm_is_found_to_lag_behind_its_commands():
+    limits = read_limits(ALOHA, smooth_demonstrations(episodes=12))
+    assert all(1 <= arm.lag <= 3 for arm in limits.arms)  # the stand-in closes 40% of the gap at every step
+
+
+def test_limits_survive_json_and_refuse_another_robot():
+    limits = read_limits(ALOHA, smooth_demonstrations())
+    document = json.loads(json.dumps(dataclasses.asdict(limits)))
+    assert limits_from_json(document, ALOHA) == limits
+    with pytest.raises(InputError, match="do not fit"):
+        limits_from_json(document, DELTA_ROBOT)
+    with pytest.raises(InputError, match="damaged"):
+        limits_from_json({}, ALOHA)
+
+
+def test_episodes_that_are_only_a_start_are_refused():
+    with pytest.raises(InputError, match="limits cannot be read"):
+        read_limits(ALOHA, smooth_demonstrations(steps=20))

@@ -1,0 +1,112 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from speedup_patch.acceleration import accelerate
+from speedup_patch.limits import ArmLimits, FingerScale, GripperLimits, Limits, StrokeLimits, read_limits
+from speedup_patch.observations import feature_poses, observe
+from speedup_patch.retiming import Retiming, RetimingConfig
+from speedup_patch.robots import ALOHA
+from speedup_patch.warp import GripperDelays, Warp
+from stand_ins import DELTA_ROBOT, LaggingWorldModel, smooth_demonstrations
+
+EPISODES = smooth_demonstrations(episodes=12)
+LIMITS = read_limits(ALOHA, EPISODES)
+N = 24
+
+
+def moment(t=30, episode=0):
+    chosen = EPISODES.episodes[episode]
+    return observe(ALOHA, chosen.states[t], chosen.states[t - 1]), chosen.actions[t : t + N]
+
+
+@settings(max_examples=25, deadline=None)
+@given(t=st.integers(1, 60), episode=st.integers(0, 11), fastest=st.floats(1.0, 6.0), scale=st.floats(0.3, 3.0))
+def test_no_moment_runs_beyond_the_limits(t, episode, fastest, scale):
+    o, chunk = moment(t, episode)
+    scheduler = Retiming(LaggingWorldModel(), LIMITS, RetimingConfig(fastest=fastest, scale=scale))
+    warp = scheduler.schedule(o, chunk)
+    windows = np.diff(warp.positions, prepend=0.0)
+    assert (windows <= fastest + 1e-6).all()
+    assert warp.positions[-1] == N
+    path = np.concatenate([o[None, : len(o) // 2], LaggingWorldModel().rollout(o[None], chunk[None])[0]])
+    along = feature_poses(ALOHA, path)[..., :3]
+    places = np.stack(
+        [np.interp(np.r_[0, warp.positions], np.arange(N + 1), along[:, 0, axis]) for axis in range(3)], 1
+    )
+    moved = np.linalg.norm(np.diff(places, axis=0), axis=1)
+    slowest = np.linalg.norm(np.diff(along[:, 0], axis=0), axis=1).max()
+    assert (moved <= max(scale * LIMITS.arms[0].speed, slowest) + 1e-9).all()
+
+
+def test_rate_one_is_the_identity():
+    o, chunk = moment()
+    warp = Retiming(LaggingWorldModel(), LIMITS, RetimingConfig(fastest=1.0)).schedule(o, chunk)
+    assert np.array_equal(accelerate(ALOHA, chunk, warp).actions, chunk)
+
+
+def test_wider_limits_are_never_slower():
+    o, chunk = moment()
+    lengths = [
+        len(Retiming(LaggingWorldModel(), LIMITS, RetimingConfig(fastest=6.0, scale=scale)).schedule(o, chunk))
+        for scale in (0.5, 1.0, 2.0, 10.0)
+    ]
+    assert lengths == sorted(lengths, reverse=True)
+    assert lengths[-1] < N
+
+
+def test_a_full_speed_stroke_is_not_compressed_but_a_slow_one_is():
+    o, chunk = moment()
+    still = np.tile(chunk[:1], (N, 1))
+    x = o[: len(o) // 2]
+    path = np.tile(x, (N + 1, 1))
+    limits = Limits(LIMITS.arms, LIMITS.joints, tuple(_gripper(0.1) for _ in range(2)))
+    scheduler = Retiming(LaggingWorldModel(), limits, RetimingConfig(gripper_lead=False))
+    for speed, expected in ((0.1, 1.0), (0.05, 2.0), (0.0, 4.0)):
+        moving = path.copy()
+        moving[:, 6] += speed * np.arange(N + 1)
+        steps = np.diff(scheduler.along(moving, still).positions, prepend=0.0)
+        assert np.median(steps) == pytest.approx(expected)
+
+
+def _gripper(speed):
+    stroke = StrokeLimits(delay=4.0, speed=speed, strokes=5)
+    return GripperLimits(FingerScale((1.0,), 0.0, 1.0), stroke, stroke)
+
+
+@given(st.integers(1, N - 1), st.floats(1.0, 4.0), st.floats(0.0, 10.0), st.booleans())
+def test_no_gripper_event_is_skipped_and_none_comes_late(flip, rate, delay, closes):
+    chunk = np.zeros((N, 7))
+    chunk[:, 6] = -1.0 if closes else 1.0
+    chunk[flip:, 6] = -chunk[0, 6]
+    positions = np.append(np.arange(rate, N, rate), float(N))
+    plain = accelerate(DELTA_ROBOT, chunk, Warp(positions, N)).actions[:, 6]
+    led = accelerate(DELTA_ROBOT, chunk, Warp(positions, N, {6: GripperDelays(delay, delay, closed=1.0)})).actions[:, 6]
+    assert led[-1] == chunk[-1, 6]
+    assert np.count_nonzero(np.diff(np.r_[chunk[0, 6], led])) == 1
+    assert np.argmax(led == chunk[-1, 6]) <= np.argmax(plain == chunk[-1, 6])
+
+
+def test_motions_that_would_be_cut_off_are_not_merged_further():
+    scheduler = Retiming(_Frozen(), _delta_limits(), RetimingConfig(fastest=4.0, overdrive=1.25))
+    chunk = np.zeros((8, 7))
+    chunk[:, 0] = 0.5
+    warp = scheduler.along(np.zeros((9, 10)) + np.r_[0.0, 0, 0, 0, 1, 0, 0, 0, 1, 0], chunk)
+    assert np.diff(warp.positions, prepend=0.0).max() == pytest.approx(2.5)
+
+
+class _Frozen:
+    """A stand-in world model of the stand-in delta robot, never asked here."""
+
+    robot = DELTA_ROBOT
+
+    def rollout(self, observations, actions):
+        raise AssertionError
+
+    def save(self, directory):
+        raise AssertionError
+
+
+def _delta_limits():
+    return Limits((ArmLimits(1.0, 1.0, 0.0),), (), (_gripper(0.1),))
