@@ -10,7 +10,7 @@ from speedup_patch.errors import InputError
 from speedup_patch.interfaces import RateChooser, Scheduler, WorldModel
 from speedup_patch.maths.cmdp import greedy_rate
 from speedup_patch.observations import feature_poses, split_observation
-from speedup_patch.relabel import Rates, find_violations, predict_counterfactuals
+from speedup_patch.relabel import Measure, Rates, find_violations, predict_counterfactuals
 from speedup_patch.robots import Robot
 from speedup_patch.warp import Tail, Warp, uniform_warp
 
@@ -50,15 +50,18 @@ class FixedRate:
 class GreedyMpc:
     """A RateChooser: the largest rate whose predicted deviation stays within epsilon, else the slowest."""
 
-    def __init__(self, world_model: WorldModel, rates: Rates, epsilon: float) -> None:
+    def __init__(
+        self, world_model: WorldModel, rates: Rates, epsilon: float, measure: Measure = "time_aligned"
+    ) -> None:
         self.world_model = world_model
         self.rates = rates
         self.epsilon = epsilon
+        self.measure: Measure = measure
 
     def choose(
         self, observations: Float[np.ndarray, "B O"], chunks: Float[np.ndarray, "B n A"]
     ) -> Float[np.ndarray, " B"]:
-        predicted = predict_counterfactuals(self.world_model, observations, chunks, self.rates)
+        predicted = predict_counterfactuals(self.world_model, observations, chunks, self.rates, self.measure)
         return greedy_rate(np.array(self.rates.values), find_violations(predicted.deviations, self.epsilon))
 
 

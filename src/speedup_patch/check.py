@@ -55,6 +55,7 @@ def check_patch(patch: LoadedPatch, demonstrations: Demonstrations, seed: int = 
         patch.rates,
         chunk_length=patch.chunk_length,
         epsilon=patch.epsilon,
+        measure=patch.measure,
         penalty=patch.provenance.get("penalty", 0.0),
         rng=np.random.default_rng(seed),
         states=CHECKED_STATES,

@@ -10,6 +10,7 @@ from speedup_patch.commands.demo import demo
 from speedup_patch.commands.evaluate import evaluate
 from speedup_patch.commands.inspect import inspect
 from speedup_patch.commands.robots import robots
+from speedup_patch.commands.serve import serve
 from speedup_patch.commands.train import train
 from speedup_patch.errors import InputError
 
@@ -21,6 +22,7 @@ for name, command in {
     "check": check,
     "eval": evaluate,
     "demo": demo,
+    "serve": serve,
     "robots": robots,
 }.items():
     app.command(name=name)(command)

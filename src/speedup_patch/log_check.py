@@ -37,7 +37,7 @@ def check_log(patch: LoadedPatch, decisions: Sequence[LoggedDecision]) -> LogChe
     _refuse_others(patch, decisions)
     observations = np.stack([decision.observation for decision in decisions])
     chunks = np.stack([decision.chunk for decision in decisions])
-    predicted = predict_counterfactuals(patch.world_model, observations, chunks, patch.rates)
+    predicted = predict_counterfactuals(patch.world_model, observations, chunks, patch.rates, patch.measure)
     violations = find_violations(predicted.deviations, patch.epsilon)
     executed = np.array([decision.executed for decision in decisions])
     shortened = executed < patch.chunk_length

@@ -15,7 +15,7 @@ from speedup_patch.errors import InputError
 from speedup_patch.guard import fit_guard
 from speedup_patch.limits import read_limits
 from speedup_patch.maths.cmdp import satisfies_bound
-from speedup_patch.relabel import NoSafeRate, Rates, refuse_short_episodes, relabel
+from speedup_patch.relabel import Measure, NoSafeRate, Rates, refuse_short_episodes, relabel
 from speedup_patch.reporting import Report, silent
 from speedup_patch.robots import Robot
 from speedup_patch.runtime.patch_folder import PatchDescription
@@ -34,6 +34,8 @@ class TrainingConfig:
     rates: Rates = field(default_factory=Rates)
     epsilon: float = 0.03
     """Largest deviation that still counts as the same motion (half metres + half angle in radians)."""
+    measure: Measure = "cross_track"
+    """What counts as deviation."""
     held_out: float = 0.1
     """Share of episodes kept for validation."""
     no_safe_rate: NoSafeRate = "original"
@@ -99,6 +101,7 @@ def train_patch(
         rates=config.rates,
         chunk_length=config.chunk_length,
         epsilon=config.epsilon,
+        measure=config.measure,
         penalty=config.penalty,
         accelerated_starts=config.accelerated_starts,
         rng=rng,
@@ -119,6 +122,7 @@ def train_patch(
         chunk_length=config.chunk_length,
         epsilon=config.epsilon,
         speed_limit=demonstrated_speed(robot, training),
+        measure=config.measure,
         limits=read_limits(robot, training),
         no_safe_rate=config.no_safe_rate,
         guard=fit_guard(robot, demonstrations, config.chunk_length, rng),

@@ -20,6 +20,7 @@ def _paper(
         chunk_length=chunk_length,
         rates=Rates(rates, tail="drop", rotations="sum"),
         epsilon=epsilon,
+        measure="time_aligned",
         no_safe_rate="slowest",
         accelerated_starts=False,
         states=20000,

@@ -12,10 +12,14 @@ from speedup_patch.data import Demonstrations, Transitions
 from speedup_patch.errors import InputError
 from speedup_patch.interfaces import WorldModel
 from speedup_patch.maths.cmdp import penalised_reward
-from speedup_patch.maths.deviation import time_aligned_deviation
+from speedup_patch.maths.deviation import cross_track_deviation, time_aligned_deviation
 from speedup_patch.observations import feature_poses, observe_episode, split_observation
 from speedup_patch.robots import Robot
 from speedup_patch.warp import Tail, Warp, uniform_warp
+
+Measure = Literal["cross_track", "time_aligned"]
+"""What counts as deviation: leaving the original path, or (as in the paper) also being late or early on it."""
+MEASURES = {"cross_track": cross_track_deviation, "time_aligned": time_aligned_deviation}
 
 NoSafeRate = Literal["original", "slowest"]
 """What runs when every rate violates: the policy's own chunk, or the slowest rate as in the paper."""
@@ -25,7 +29,7 @@ NoSafeRate = Literal["original", "slowest"]
 class Rates:
     """The rates a scheduler may choose from, slowest first, and how a chunk is read at each."""
 
-    values: tuple[float, ...] = (1.0, 2.0, 3.0, 4.0)
+    values: tuple[float, ...] = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)
     tail: Tail = "keep"
     rotations: RotationMerge = "exact"
 
@@ -106,6 +110,7 @@ def predict_counterfactuals(
     observations: Float[np.ndarray, "N O"],
     chunks: Float[np.ndarray, "N n A"],
     rates: Rates,
+    measure: Measure = "time_aligned",
 ) -> Counterfactuals:
     """Runs every chunk at every rate in the world model and measures how far the end-effector strays."""
     robot = world_model.robot
@@ -122,7 +127,7 @@ def predict_counterfactuals(
         predicted = world_model.rollout(observations, actions)
         before = predicted[:, -2] if len(warp) > 1 else x
         padded[:, r, : len(warp)] = actions
-        deviations[:, r] = time_aligned_deviation(start, reference, feature_poses(robot, predicted), warp.positions)
+        deviations[:, r] = MEASURES[measure](start, reference, feature_poses(robot, predicted), warp.positions)
         next_observations[:, r] = np.concatenate([predicted[:, -1], predicted[:, -1] - before], axis=-1)
     return Counterfactuals(padded, np.array([len(warp) for warp in warps]), deviations, next_observations)
 
@@ -140,6 +145,7 @@ def relabel(
     chunk_length: int,
     epsilon: float,
     penalty: float,
+    measure: Measure = "time_aligned",
     rng: np.random.Generator,
     accelerated_starts: bool = True,
     states: int | None = None,
@@ -152,14 +158,14 @@ def relabel(
     """
     stride = 1 if states is None else choose_stride(demonstrations.frames / states, chunk_length)
     starts = find_starts(world_model.robot, demonstrations, chunk_length, stride)
-    first = predict_counterfactuals(world_model, starts.observations, starts.chunks, rates)
+    first = predict_counterfactuals(world_model, starts.observations, starts.chunks, rates, measure)
     parts = [(starts.observations, first)]
     followers = np.flatnonzero(starts.earlier >= 0)
     if accelerated_starts and len(followers) and len(rates.values) > 1:
         before = starts.earlier[followers]
         observations = first.next_observations[before, rng.integers(len(rates.values), size=len(before))]
         parts.append(
-            (observations, predict_counterfactuals(world_model, observations, starts.chunks[followers], rates))
+            (observations, predict_counterfactuals(world_model, observations, starts.chunks[followers], rates, measure))
         )
     deviations = np.concatenate([part.deviations for _, part in parts])
     violations = find_violations(deviations, epsilon)

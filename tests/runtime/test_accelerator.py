@@ -141,6 +141,25 @@ def test_the_velocity_at_the_end_of_a_chunk_is_expected_when_nobody_reports_it(e
     assert reported.shorten(later, after, EPISODE.states[19 + N]).reason is None
 
 
+def test_a_world_model_that_fails_does_not_stop_the_robot(engine, caplog):
+    class Broken:
+        """A stand-in world model that fails as it is told to."""
+
+        robot = ALOHA
+
+        def rollout(self, observations, actions):
+            raise RuntimeError("no prediction today")
+
+        def save(self, directory):
+            raise AssertionError
+
+    accelerator = ChunkAccelerator(dataclasses.replace(engine, world_model=Broken()))
+    chunk, state, _ = moment()
+    for _ in range(2):
+        assert np.isfinite(accelerator.shorten(chunk, state).actions).all()
+    assert "no prediction today" in caplog.text
+
+
 def test_a_reset_forgets_the_episode(engine):
     accelerator = ChunkAccelerator(engine)
     chunk, state, _ = moment()

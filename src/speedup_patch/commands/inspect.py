@@ -52,6 +52,8 @@ def inspect(
         print_json({**asdict(found), "left_out": left_out_json(read), **picture})
         return
     terminal().print(render_inspection(found))
+    if read.left_out or reading.episodes or reading.tasks or len(datasets) > 1:
+        print("episodes are counted from 0 in what was read, not as the data set numbers them")
     if plot:
         print(f"picture -> {plot}")
 

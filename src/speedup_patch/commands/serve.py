@@ -62,7 +62,8 @@ def serve(
 
     try:
         from speedup_patch.serve.chunks import choose_state_keys
-        from speedup_patch.serve.proxy import Proxy, ProxyConfig, run_until_signalled
+        from speedup_patch.serve.config import ProxyConfig
+        from speedup_patch.serve.proxy import Proxy, run_until_signalled
     except ModuleNotFoundError as error:
         raise InputError(f"serving needs {error.name}: pip install 'speedup-patch[serve]'") from error
 

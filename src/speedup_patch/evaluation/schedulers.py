@@ -50,7 +50,7 @@ def _rule_engine(robot: Robot, chooser: RateChooser) -> Engine:
 
 def _rule(kind: str, patch: LoadedPatch) -> RateChooser:
     if kind == "mpc":
-        return GreedyMpc(patch.world_model, patch.rates, patch.epsilon)
+        return GreedyMpc(patch.world_model, patch.rates, patch.epsilon, patch.measure)
     return SpeedCap(patch.world_model, patch.rates, patch.speed_limit)
 
 

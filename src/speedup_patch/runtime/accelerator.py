@@ -112,10 +112,14 @@ class ChunkAccelerator:
         """Predicts the velocity at the end of the last chunk now, rather than when the next decision waits for it."""
         if self._executed is None or self.engine.world_model is None:
             return
-        o, actions = self._executed
-        path = self.engine.world_model.rollout(o[None], actions[None])[0].astype(np.float64)
-        self._velocity = path[-1] - (path[-2] if len(path) > 1 else o[: len(o) // 2])
-        self._executed = None
+        (o, actions), self._executed, self._velocity = self._executed, None, None
+        try:
+            path = self.engine.world_model.rollout(o[None], actions[None])[0].astype(np.float64)
+        except Exception:  # a robot that cannot be predicted is taken to stand still
+            LOGGER.exception("the velocity could not be predicted")
+            return
+        velocity = path[-1] - (path[-2] if len(path) > 1 else o[: len(o) // 2])
+        self._velocity = velocity if np.isfinite(velocity).all() else None
 
     def reset(self) -> None:
         """A new episode begins."""

@@ -11,7 +11,7 @@ from speedup_patch.acceleration import RotationMerge
 from speedup_patch.baselines import OneRatePerChunk
 from speedup_patch.guard import Guard
 from speedup_patch.interfaces import Scheduler, WorldModel
-from speedup_patch.relabel import Rates, find_violations, predict_counterfactuals
+from speedup_patch.relabel import Measure, Rates, find_violations, predict_counterfactuals
 from speedup_patch.robots import Robot
 from speedup_patch.runtime.patch_folder import LoadedPatch, load_patch
 
@@ -44,7 +44,9 @@ def patch_engine(patch: LoadedPatch) -> Engine:
         rotations=patch.rates.rotations,
         guard=patch.guard,
         world_model=patch.world_model,
-        refuses=EveryRateViolates(patch.world_model, patch.rates, patch.epsilon) if may_have_none else None,
+        refuses=EveryRateViolates(patch.world_model, patch.rates, patch.epsilon, patch.measure)
+        if may_have_none
+        else None,
     )
 
 
@@ -60,7 +62,8 @@ class EveryRateViolates:
     world_model: WorldModel
     rates: Rates
     epsilon: float
+    measure: Measure
 
     def __call__(self, observation: Float[np.ndarray, " O"], chunk: Float[np.ndarray, "n A"]) -> str | None:
-        predicted = predict_counterfactuals(self.world_model, observation[None], chunk[None], self.rates)
+        predicted = predict_counterfactuals(self.world_model, observation[None], chunk[None], self.rates, self.measure)
         return "every rate violates" if find_violations(predicted.deviations, self.epsilon).all() else None

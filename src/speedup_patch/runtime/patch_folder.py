@@ -10,7 +10,7 @@ from speedup_patch.errors import InputError
 from speedup_patch.guard import Guard, guard_from_arrays, guard_to_arrays
 from speedup_patch.interfaces import WorldModel
 from speedup_patch.limits import Limits, limits_from_json
-from speedup_patch.relabel import NoSafeRate, Rates
+from speedup_patch.relabel import Measure, NoSafeRate, Rates
 from speedup_patch.robots import Robot
 from speedup_patch.robots.files import robot_from_json
 from speedup_patch.runtime.models import load_rates, load_world_model
@@ -27,6 +27,8 @@ class PatchDescription:
     robot: Robot
     chunk_length: int
     epsilon: float
+    measure: Measure
+    """The largest deviation that counts as the same motion, and how it is measured."""
     speed_limit: float
     """The demonstrated end-effector speed, metres per control step."""
     limits: Limits
@@ -44,6 +46,7 @@ class PatchDescription:
             "robot": asdict(self.robot),
             "chunk_length": self.chunk_length,
             "epsilon": self.epsilon,
+            "measure": self.measure,
             "speed_limit": self.speed_limit,
             "limits": asdict(self.limits),
             "no_safe_rate": self.no_safe_rate,
@@ -77,18 +80,19 @@ def read_description(path: Path, robot: Robot | None = None) -> PatchDescription
     try:
         own = robot_from_json(document["robot"])
         chunk_length, epsilon = int(document["chunk_length"]), float(document["epsilon"])
-        speed_limit, no_safe_rate = float(document["speed_limit"]), document["no_safe_rate"]
+        speed_limit, no_safe_rate, measure = (document[key] for key in ("speed_limit", "no_safe_rate", "measure"))
         provenance, limits = dict(document["provenance"]), limits_from_json(document["limits"], own)
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path / DESCRIPTION} is damaged: {error}") from error
     if robot is not None and robot != own:
         raise InputError(f"patch {path} was made for robot {own.name!r}, not for {robot.name!r}; train one for it")
-    if no_safe_rate not in get_args(NoSafeRate):
-        raise InputError(
-            f"{path / DESCRIPTION}: no_safe_rate must be one of {get_args(NoSafeRate)}, not {no_safe_rate!r}"
-        )
+    for key, value, allowed in (("no_safe_rate", no_safe_rate, NoSafeRate), ("measure", measure, Measure)):
+        if value not in get_args(allowed):
+            raise InputError(f"{path / DESCRIPTION}: {key} must be one of {get_args(allowed)}, not {value!r}")
     guard = guard_from_arrays(load_arrays(path / GUARD), own, str(path / GUARD))
-    return PatchDescription(own, chunk_length, epsilon, speed_limit, limits, no_safe_rate, guard, provenance)
+    return PatchDescription(
+        own, chunk_length, epsilon, measure, float(speed_limit), limits, no_safe_rate, guard, provenance
+    )
 
 
 def load_patch(path: Path, robot: Robot | None = None) -> LoadedPatch:

@@ -1,0 +1,1 @@
+"""``sup serve``: a proxy between an openpi policy server and its clients that shortens the chunks on their way back."""

@@ -1,0 +1,1 @@
+from serve.conftest import patch_folder as patch_folder
