@@ -1,13 +1,6 @@
 """What an inspection finds, as plain values that print and turn into JSON."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-
-from rich.console import Group
-from rich.table import Table
-from rich.text import Text
-
-MANY_TASKS = 8
 
 
 @dataclass(frozen=True)
@@ -26,9 +19,15 @@ class Profile:
     """How fast something moves."""
 
     mean: float
+    p10: float
     p50: float
+    p90: float
     p95: float
+    p99: float
+    """The top speed: what is above may be a fault of the recording."""
     maximum: float
+    near_top: float
+    """Share of the time at 80% of the top speed or more."""
 
 
 @dataclass(frozen=True)
@@ -51,17 +50,41 @@ class ArmSpeed:
 
 
 @dataclass(frozen=True)
+class StrokeTime:
+    """How long the fingers take from a flip of the command until they are still; None where none could be timed."""
+
+    timed: int
+    """How many flips were followed by a motion that could be timed."""
+    steps_p50: float | None
+    steps_p90: float | None
+    seconds_p50: float | None
+    seconds_p90: float | None
+
+
+@dataclass(frozen=True)
 class GripperUse:
-    """How one arm's gripper is used; stroke steps run from a flip of the command until the fingers are still."""
+    """How one arm's gripper is used."""
 
     arm: str
     flips_per_episode: float
-    strokes: int
-    """How many flips were followed by a motion that could be timed."""
-    stroke_steps_p50: float | None
-    stroke_steps_p90: float | None
+    opening: StrokeTime
+    closing: StrokeTime
     robot_stroke_steps: int
-    """What the robot's description says."""
+    """What the robot's description says, at the frequency of the data."""
+
+
+@dataclass(frozen=True)
+class Pauses:
+    """The frames at one place of the episodes at which nothing moves."""
+
+    place: str
+    """start, middle or end."""
+    share: float
+    """Of all frames."""
+    episodes: int
+    """In how many episodes there is one."""
+    longest_seconds: float
+    longest_episode: int | None
 
 
 @dataclass(frozen=True)
@@ -73,11 +96,23 @@ class TaskCount:
 
 
 @dataclass(frozen=True)
+class Likeness:
+    """How well the data fits a known robot."""
+
+    robot: str
+    score: float
+    reasons: tuple[str, ...]
+    doubts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Finding:
-    """Something suspicious: its kind, for programs, and what it is and means, for people."""
+    """Something suspicious: its kind, for programs; what it is, what it means for training and what to do."""
 
     kind: str
     message: str
+    meaning: str
+    advice: str
 
 
 @dataclass(frozen=True)
@@ -87,6 +122,9 @@ class Inspection:
     dataset: str
     episodes: int
     frames: int
+    sampled_episodes: int
+    sampled_frames: int
+    """What speeds, grippers, pauses and findings come from; fewer than all in a very large data set."""
     control_hz: float
     lengths: Spread
     """Frames per episode."""
@@ -94,82 +132,17 @@ class Inspection:
     state: tuple[Dimension, ...]
     action: tuple[Dimension, ...]
     robot: str | None
-    """The robot that gave the dimensions their meaning; without one there are no speeds, grippers and pauses."""
+    """The robot that gave the dimensions their meaning; without one there are no speeds and grippers."""
+    robot_given: bool
+    """Whether the user named it; otherwise it was recognised."""
     looks_like: tuple[str, ...]
-    """Known robots with these dimensions."""
+    """Known robots with these dimensions, the likeliest first."""
+    likeness: tuple[Likeness, ...]
+    """The same robots, and why."""
     arms: tuple[ArmSpeed, ...]
     grippers: tuple[GripperUse, ...]
-    pause_share: float | None
-    """Share of frames at which nothing commanded moves."""
+    pause_share: float
+    """Share of frames that belong to a pause: nothing commanded moves for 0.2 s or longer."""
+    pauses: tuple[Pauses, ...]
     findings: tuple[Finding, ...]
     train_command: str
-
-
-def render_inspection(inspection: Inspection) -> Group:
-    """The inspection for the terminal: print it with a rich console."""
-    parts: list[Text | Table] = [Text(line) for line in _summary(inspection)]
-    parts += [_dimensions("state", inspection.state), _dimensions("action", inspection.action)]
-    if inspection.arms:
-        parts.append(_speeds(inspection.arms))
-    parts += [Text(_gripper_line(use, inspection.control_hz)) for use in inspection.grippers]
-    if inspection.pause_share is not None:
-        parts.append(Text(f"pauses: nothing commanded moves in {inspection.pause_share:.1%} of the frames"))
-    parts.append(Text("\nnothing suspicious" if not inspection.findings else "\nsuspicious:"))
-    parts += [Text(f"  - {finding.message}") for finding in inspection.findings]
-    parts.append(Text(f"\nnext: {inspection.train_command}", overflow="fold"))
-    return Group(*parts)
-
-
-def _summary(inspection: Inspection) -> list[str]:
-    lengths, hz = inspection.lengths, inspection.control_hz
-    tasks = [f"{count.task or '(no text)'} ({count.episodes})" for count in inspection.tasks[:MANY_TASKS]]
-    more = len(inspection.tasks) - len(tasks)
-    if inspection.robot:
-        robot = inspection.robot
-    elif inspection.looks_like:
-        robot = f"not known; the dimensions are those of {', '.join(inspection.looks_like)}"
-    else:
-        robot = "not known; no known robot has these dimensions"
-    return [
-        f"{inspection.dataset}: {inspection.episodes} episodes, {inspection.frames} frames at {hz:g} Hz "
-        f"({inspection.frames / hz:.0f} s)",
-        f"robot: {robot}",
-        f"frames per episode: {lengths.minimum:.0f} .. {lengths.maximum:.0f}, "
-        f"p10 {lengths.p10:.0f}, p50 {lengths.p50:.0f}, p90 {lengths.p90:.0f}",
-        f"tasks: {'; '.join(tasks)}" + (f"; and {more} more" if more else ""),
-    ]
-
-
-def _dimensions(title: str, dimensions: Sequence[Dimension]) -> Table:
-    table = _table(title, "min", "max", "std")
-    for dimension in dimensions:
-        figures = (f"{value:.4g}" for value in (dimension.minimum, dimension.maximum, dimension.std))
-        table.add_row(Text(dimension.name), *figures)
-    return table
-
-
-def _speeds(arms: Sequence[ArmSpeed]) -> Table:
-    table = _table("end-effector speed", "mean", "p50", "p95", "max")
-    for arm in arms:
-        for unit, profile in (("m/s", arm.metres_per_second), ("rad/s", arm.radians_per_second)):
-            figures = (profile.mean, profile.p50, profile.p95, profile.maximum)
-            table.add_row(Text(f"{arm.arm}, {unit}"), *(f"{value:.3f}" for value in figures))
-    return table
-
-
-def _table(title: str, *columns: str) -> Table:
-    table = Table()
-    table.add_column(title)
-    for column in columns:
-        table.add_column(column, justify="right")
-    return table
-
-
-def _gripper_line(use: GripperUse, control_hz: float) -> str:
-    line = f"gripper {use.arm}: {use.flips_per_episode:.1f} flips per episode"
-    if use.stroke_steps_p50 is None or use.stroke_steps_p90 is None:
-        return f"{line}; no stroke could be timed"
-    return (
-        f"{line}; a stroke takes {use.stroke_steps_p50:.0f} steps (p90 {use.stroke_steps_p90:.0f}, "
-        f"{use.stroke_steps_p90 / control_hz:.2f} s; {use.strokes} timed), the robot says {use.robot_stroke_steps}"
-    )
