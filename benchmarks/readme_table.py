@@ -12,6 +12,7 @@ NAMES = {
     "fixed:4": "fixed 4",
     "dwell+fixed:4": "fixed 4 with gripper dwell",
     "speedcap:runs/bench/{task}.patch": "speed cap",
+    "retime:runs/bench/{task}.patch": "retiming at demonstrated limits",
     "mpc:runs/bench/{task}.patch": "greedy MPC",
     "runs/bench/{task}_paper.patch": "SuP, paper's preset",
     "runs/bench/{task}.patch": "**SuP, our defaults**",

@@ -86,13 +86,13 @@ def read_limits(robot: Robot, demonstrations: Demonstrations) -> Limits:
     )
 
 
-def _arm_limits(paths: list[Float[np.ndarray, "T 7"]], lag: float) -> ArmLimits:
+def _arm_limits(paths: list[Float[np.ndarray, "_ 7"]], lag: float) -> ArmLimits:
     speeds = [np.linalg.norm(np.diff(path[:, :3], axis=0), axis=1) for path in paths]
     turns = [2.0 * rotation_distance(path[1:, 3:], path[:-1, 3:]) for path in paths]
     return ArmLimits(_usual_top(speeds), _usual_top(turns), lag)
 
 
-def _usual_top(speeds: list[Float[np.ndarray, " T"]]) -> float:
+def _usual_top(speeds: list[Float[np.ndarray, " _"]]) -> float:
     """What the fastest moments of the episodes come to, odd ones left out."""
     window = np.full(SMOOTHED, 1.0 / SMOOTHED)
     tops = [float(np.convolve(speed, window, mode="valid").max()) for speed in speeds]

@@ -38,19 +38,10 @@ def run_module() -> Run:
 
 
 @pytest.fixture(scope="session")
-def insertion_patch(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A patch for ALOHA insertion, from a few scripted demonstrations and a short training."""
-    import torch
-
-    from speedup_patch.envs.collect import collect_demonstrations
-    from speedup_patch.pipeline import TrainingConfig, train_patch
-    from speedup_patch.robots import ALOHA
-    from speedup_patch.scheduler.config import SchedulerConfig
-    from speedup_patch.training import LoopConfig
-
-    demonstrations = collect_demonstrations("aloha/insertion", 8, seed=5, processes=1, report=lambda done, of: None)
-    loop = LoopConfig(steps=200, batch_size=128, evaluate_every=200)
-    config = TrainingConfig(chunk_length=24, states=2000, scheduler=SchedulerConfig(loop=loop))
-    folder = tmp_path_factory.mktemp("patches") / "insertion.patch"
-    train_patch(demonstrations, ALOHA, config, device=torch.device("cpu")).save(folder)
-    return folder
+def insertion_patch(run_module: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A patch for ALOHA insertion."""
+    folder = tmp_path_factory.mktemp("patches")
+    with run_module("insertion_patch", "insertion.patch", folder=folder) as process:
+        printed, _ = process.communicate(timeout=400)
+    assert process.returncode == 0, printed[-4000:]
+    return folder / "insertion.patch"

@@ -16,7 +16,8 @@ pytest.importorskip("lerobot.datasets", reason="needs the LeRobot environment")
 from vision_operators import declare_missing_operators  # noqa: E402
 
 declare_missing_operators()
-from small_lerobot import CAMERA, fixed_engine, save_checkpoint, small_act  # noqa: E402
+from small_lerobot import CAMERA, fixed_engine, save_checkpoint, small_act, small_diffusion  # noqa: E402
+from speedup_patch.errors import InputError  # noqa: E402
 from speedup_patch.robots import ALOHA  # noqa: E402
 from speedup_patch.runtime.accelerator import ChunkAccelerator  # noqa: E402
 from speedup_patch.runtime.engine import Engine  # noqa: E402
@@ -86,15 +87,25 @@ def connect(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Conne
 
     running: list[Callable[[], None]] = []
 
-    def begin(engine: Engine, robot: LaggingRobot, *, actions_per_chunk: int = 24, **options: Any) -> Any:
+    def begin(
+        engine: Engine,
+        robot: LaggingRobot,
+        *,
+        actions_per_chunk: int = 24,
+        policy_type: str = "act",
+        folder: Path = checkpoint,
+        max_rate: float | None = None,
+    ) -> Any:
         config = PolicyServerConfig(fps=50, obs_queue_timeout=0.2, inference_latency=0.0)
-        server, port = start_server(PatchedPolicyServer(config, ChunkAccelerator(engine, **options)), "127.0.0.1", 0)
+        server, port = start_server(
+            PatchedPolicyServer(config, ChunkAccelerator(engine, max_rate=max_rate)), "127.0.0.1", 0
+        )
         running.append(lambda: server.stop(grace=None).wait())
         monkeypatch.setattr(robot_client, "make_robot_from_config", lambda _: robot)
         client = robot_client.RobotClient(
             RobotClientConfig(
-                policy_type="act",
-                pretrained_name_or_path=str(checkpoint),
+                policy_type=policy_type,
+                pretrained_name_or_path=str(folder),
                 robot=RobotConfig(),
                 actions_per_chunk=actions_per_chunk,
                 server_address=f"127.0.0.1:{port}",
@@ -109,6 +120,16 @@ def connect(checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Conne
     yield begin
     for stop in reversed(running):
         stop()
+
+
+def _idle_server() -> Any:
+    from lerobot.async_inference.configs import PolicyServerConfig
+
+    from speedup_patch.lerobot.async_server import PatchedPolicyServer
+
+    server = PatchedPolicyServer(PolicyServerConfig(fps=50), ChunkAccelerator(fixed_engine(2.0)))
+    server.lerobot_features = {"observation.state": {"dtype": "float32", "shape": (14,), "names": list(JOINTS)}}
+    return server
 
 
 def _run(client: Any, chunks: int) -> list[int]:
@@ -167,14 +188,18 @@ def test_a_client_that_asks_for_another_chunk_length_is_refused(
     assert "actions_per_chunk=20, but the patch was trained for chunks of 24" in caplog.text
 
 
+def test_a_diffusion_policy_is_refused(connect: Connect, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    folder = save_checkpoint(small_diffusion(), tmp_path)
+    client = connect(fixed_engine(2.0), LaggingRobot(), policy_type="diffusion", folder=folder)
+    with caplog.at_level(logging.ERROR):
+        assert not client.start()
+    assert "a diffusion policy needs past observations" in caplog.text
+
+
 def test_an_observation_one_control_step_earlier_tells_the_velocity() -> None:
-    from lerobot.async_inference.configs import PolicyServerConfig
     from lerobot.async_inference.helpers import TimedObservation
 
-    from speedup_patch.lerobot.async_server import PatchedPolicyServer
-
-    server = PatchedPolicyServer(PolicyServerConfig(fps=50), ChunkAccelerator(fixed_engine(2.0)))
-    server.lerobot_features = {"observation.state": {"dtype": "float32", "shape": (14,), "names": list(JOINTS)}}
+    server = _idle_server()
     seen = [
         TimedObservation(timestamp=moment, timestep=0, observation=dict.fromkeys(JOINTS, value))
         for moment, value in ((10.0, 0.0), (10.04, 0.25), (10.06, 0.5))
@@ -183,6 +208,15 @@ def test_an_observation_one_control_step_earlier_tells_the_velocity() -> None:
         server._enqueue_observation(observation)
     np.testing.assert_array_equal(server._state_one_step_before(seen[2]), np.full(14, 0.25))
     assert server._state_one_step_before(seen[1]) is None
+
+
+def test_a_chunk_with_nan_is_an_error() -> None:
+    from lerobot.async_inference.helpers import TimedObservation
+
+    server = _idle_server()
+    server.last_processed_obs = TimedObservation(timestamp=0.0, timestep=0, observation=dict.fromkeys(JOINTS, 0.0))
+    with pytest.raises(InputError, match="nothing was sent"):
+        server._time_action_chunk(0.0, list(torch.full((24, 14), torch.nan)), 0)
 
 
 def test_the_command_starts_a_server(run_module: Callable[..., Any], insertion_patch: Path, tmp_path: Path) -> None:
