@@ -1,6 +1,6 @@
 """ACT's own control loop, one action per control step, with a patch around the policy.
 
-    python examples/act_style.py my.patch
+python examples/act_style.py my.patch
 """
 
 import sys

@@ -1,6 +1,6 @@
 """An openpi-style policy: infer(observation) -> {"actions": (n, A), ...}. Only the actions change.
 
-    python examples/openpi_style.py my.patch
+python examples/openpi_style.py my.patch
 """
 
 import sys

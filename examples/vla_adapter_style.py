@@ -1,6 +1,6 @@
 """A VLA-Adapter-style loop: a function answers with a chunk, a deque hands it out action by action.
 
-    python examples/vla_adapter_style.py my.patch
+python examples/vla_adapter_style.py my.patch
 """
 
 import sys

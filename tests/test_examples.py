@@ -1,4 +1,4 @@
-"""The examples as a user runs them: the real simulator, the bundled policy, and a patch trained from a few demonstrations."""
+"""The examples as a user runs them: the real simulator, the bundled policy, a patch from a few demonstrations."""
 
 import re
 import subprocess

@@ -29,7 +29,7 @@ NoSafeRate = Literal["original", "slowest"]
 class Rates:
     """The rates a scheduler may choose from, slowest first, and how a chunk is read at each."""
 
-    values: tuple[float, ...] = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)
+    values: tuple[float, ...] = (1.0, 2.0, 3.0, 4.0)
     tail: Tail = "keep"
     rotations: RotationMerge = "exact"
 
