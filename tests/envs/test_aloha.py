@@ -7,7 +7,7 @@ import pytest
 from gym_aloha.env import AlohaEnv as StockEnv
 from gym_aloha.tasks.sim import BimanualViperXTask
 
-from speedup_patch.envs import ENVS, make_env, make_expert
+from speedup_patch.envs import ALOHA_ENVS, make_env, make_expert
 from speedup_patch.envs.aloha import AlohaEnv
 from speedup_patch.errors import InputError
 from speedup_patch.interfaces import Env
@@ -16,7 +16,7 @@ from speedup_patch.robots import ALOHA
 STOCK_NAMES = {"aloha/transfer": "transfer_cube", "aloha/insertion": "insertion"}
 
 
-@pytest.fixture(scope="module", params=ENVS)
+@pytest.fixture(scope="module", params=ALOHA_ENVS)
 def env(request: pytest.FixtureRequest) -> AlohaEnv:
     made = make_env(request.param)
     assert isinstance(made, AlohaEnv)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from speedup_patch.data import Demonstrations
-from speedup_patch.envs import ENVS, make_env, make_expert
+from speedup_patch.envs import ALOHA_ENVS, make_env, make_expert
 from speedup_patch.envs.aloha import AlohaEnv
 from speedup_patch.envs.collect import FIRST_SEED, LINGER_STEPS, collect_demonstrations, collect_episode
 from speedup_patch.envs.expert import Expert
@@ -23,7 +23,7 @@ def silent(done: int, total: int) -> None:
     """A report that nobody reads."""
 
 
-@pytest.fixture(scope="module", params=ENVS)
+@pytest.fixture(scope="module", params=ALOHA_ENVS)
 def demonstrations(request: pytest.FixtureRequest) -> tuple[str, Demonstrations]:
     return request.param, collect_demonstrations(request.param, episodes=3, seed=0, processes=1, report=silent)
 

@@ -8,7 +8,7 @@ from multiprocessing import get_context
 import numpy as np
 
 from speedup_patch.data import Demonstrations, Episode
-from speedup_patch.envs import INSTRUCTIONS, make_env, make_expert
+from speedup_patch.envs import instruction, make_env, make_expert
 from speedup_patch.envs.expert import Expert
 from speedup_patch.envs.hand_motion import SmoothNoise
 from speedup_patch.errors import InputError
@@ -51,7 +51,7 @@ def collect_episode(env: Env, expert: Expert, rng: np.random.Generator, seed: in
         states=np.array(states),
         actions=np.array(actions),
         timestamps=np.arange(end) / env.robot.control_hz,
-        task=INSTRUCTIONS[env.name],
+        task=instruction(env),
         extras={"observation.environment_state": np.array(scenes), "executed_action": np.array(executed)},
     )
 
