@@ -1,0 +1,153 @@
+"""LIBERO's tasks in closed loop at 20 Hz, by default without cameras."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from speedup_patch.envs.collect import FIRST_SEED
+from speedup_patch.envs.libero_scene import environment_state
+from speedup_patch.envs.libero_scripts import has_script
+from speedup_patch.envs.libero_setup import prepare_libero
+from speedup_patch.envs.libero_simulator import SimulatorSnapshot, TaskSimulator
+from speedup_patch.envs.libero_tasks import MAX_STEPS, LiberoTask, parse_name
+from speedup_patch.errors import InputError
+from speedup_patch.interfaces import Observation
+from speedup_patch.robots import Robot, find_robot
+
+EVALUATION_STATES = 20
+DEMONSTRATION_STATES = 30
+"""Of LIBERO's 50 initial states per task, evaluation starts from 0 .. 19 and demonstrations start from 20 .. 49."""
+
+ARM_NOISE = 0.02
+"""Standard deviation (radians, every joint) by which starts vary that LIBERO's states alone would repeat: robosuite's
+own default."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where an episode begins: one of the tasks, one of LIBERO's initial states, and the arm's deviation from it."""
+
+    task: LiberoTask
+    initial: int
+    arm_noise: Float[np.ndarray, "7"]
+
+
+def choose_start(tasks: Sequence[LiberoTask], seed: int) -> Start:
+    """The start that a seed names.
+
+    Seeds count the tasks first: seed s takes task s % n of n, and its s // n-th start. Seeds below ``FIRST_SEED``
+    evaluate: their starts are LIBERO's states 0 .. 19 as they are, then the same again with the arm moved at random.
+    Seeds from there on are for demonstrations: states 20 .. 49, always with the arm moved; a suite then counts only
+    the tasks that have a scripted expert.
+    """
+    if seed < 0:
+        raise InputError(f"a LIBERO seed must not be negative, not {seed}")
+    evaluating = seed < FIRST_SEED
+    count, which = divmod(seed if evaluating else seed - FIRST_SEED, len(tasks))
+    if evaluating:
+        initial, repeated = count % EVALUATION_STATES, count >= EVALUATION_STATES
+    else:
+        initial, repeated = EVALUATION_STATES + count % DEMONSTRATION_STATES, True
+    noise = np.random.default_rng(seed).normal(0.0, ARM_NOISE, 7) if repeated else np.zeros(7)
+    return Start(tasks[which], initial, noise)
+
+
+@dataclass(frozen=True)
+class LiberoSnapshot:
+    """One moment of a LiberoEnv."""
+
+    task: LiberoTask
+    simulator: SimulatorSnapshot
+    state: Float[np.ndarray, " S"]
+    previous_state: Float[np.ndarray, " S"]
+
+
+class LiberoEnv:
+    """One LIBERO task, or a suite of ten where the seed picks the task; implements ``Env``.
+
+    Observations: ``state`` (8,) and ``previous_state`` (8,) as in the robot ``panda_libero``, ``environment_state`` as
+    libero_scene.py lays it out, and ``image.<camera>`` (128, 128, 3) for every camera asked for.
+    """
+
+    def __init__(self, name: str, cameras: Sequence[str] = ()) -> None:
+        self._parsed = parse_name(name)
+        prepare_libero()
+        self.name = name
+        self.robot: Robot = find_robot("panda_libero")
+        self.max_steps = MAX_STEPS[self._parsed.suite]
+        self._demonstrated = tuple(filter(has_script, self._parsed.tasks)) or self._parsed.tasks
+        self._cameras = tuple(cameras)
+        self._simulators: dict[LiberoTask, TaskSimulator] = {}
+        self._task = self._parsed.tasks[0]
+        self._state = self._previous_state = np.zeros(self.robot.state_size)
+
+    @property
+    def task(self) -> LiberoTask:
+        """The task of the episode that runs."""
+        return self._task
+
+    @property
+    def instruction(self) -> str:
+        """What the robot is asked to do in the episode that runs, in LIBERO's words."""
+        return self._task.instruction
+
+    @property
+    def simulator(self) -> TaskSimulator:
+        """The simulator of the episode that runs; each task's is made when it is first needed."""
+        if self._task not in self._simulators:
+            self._simulators[self._task] = TaskSimulator(self._task, self._cameras, self._parsed.double_gripper)
+        return self._simulators[self._task]
+
+    def reset(self, seed: int) -> Observation:
+        """Starts the episode that ``choose_start`` says."""
+        start = choose_start(self._parsed.tasks if seed < FIRST_SEED else self._demonstrated, seed)
+        self._task = start.task
+        self.simulator.start(start.initial, start.arm_noise)
+        self._state = self._previous_state = self.simulator.state()
+        return self._observe()
+
+    def step(self, action: Float[np.ndarray, " A"]) -> tuple[Observation, bool]:
+        """Sends translation (3), turn (3) and gripper (-1 opens, +1 closes); the controller clips to +-1."""
+        self._check(action)
+        solved = self.simulator.step(action)
+        self._previous_state, self._state = self._state, self.simulator.state()
+        return self._observe(), solved
+
+    def save(self) -> LiberoSnapshot:
+        """Everything needed to come back to this moment exactly."""
+        return LiberoSnapshot(self._task, self.simulator.save(), self._state, self._previous_state)
+
+    def restore(self, snapshot: object) -> Observation:
+        """Comes back to a saved moment; what follows repeats bit for bit."""
+        if not isinstance(snapshot, LiberoSnapshot) or snapshot.task not in self._parsed.tasks:
+            raise InputError(f"{self.name} can only restore what its own save() returned")
+        self._task = snapshot.task
+        self.simulator.restore(snapshot.simulator)
+        self._state, self._previous_state = snapshot.state, snapshot.previous_state
+        return self._observe()
+
+    def close(self) -> None:
+        """Closes every task's simulator."""
+        for simulator in self._simulators.values():
+            simulator.close()
+        self._simulators.clear()
+
+    def _check(self, action: Float[np.ndarray, " A"]) -> None:
+        if action.shape != (self.robot.action_size,):
+            raise InputError(f"a LIBERO action has {self.robot.action_size} numbers, not shape {action.shape}")
+        if not np.isfinite(action).all():
+            worst = int(np.argmin(np.isfinite(action)))
+            raise InputError(
+                f"action {self.robot.action_names[worst]} is {action[worst]}; every command must be finite"
+            )
+
+    def _observe(self) -> Observation:
+        simulator = self.simulator
+        observation = {
+            "state": self._state.copy(),
+            "previous_state": self._previous_state.copy(),
+            "environment_state": environment_state(simulator),
+        }
+        return observation | {f"image.{camera}": simulator.image(camera) for camera in self._cameras}

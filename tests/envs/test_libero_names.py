@@ -1,0 +1,71 @@
+"""LIBERO's names and seeds, which need no LIBERO: which task, which initial state, and whether they are kept apart."""
+
+import importlib.util
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from speedup_patch.envs import ENVS, make_env
+from speedup_patch.envs.collect import FIRST_SEED
+from speedup_patch.envs.libero import choose_start
+from speedup_patch.envs.libero_tasks import TASKS, parse_name
+from speedup_patch.errors import InputError
+
+
+def test_every_listed_name_is_understood() -> None:
+    names = [name for name in ENVS if name.startswith("libero/")]
+    assert len(names) == 4 + 40
+    for name in names:
+        parsed, double = parse_name(name), parse_name(name + "+double_gripper")
+        assert (parsed.double_gripper, double.double_gripper) == (False, True)
+        assert len(parsed.tasks) == (10 if parsed.index is None else 1)
+        assert parsed.tasks == double.tasks
+
+
+def test_instructions_are_plain_and_differ() -> None:
+    instructions = {task.instruction for task in TASKS}
+    assert len(instructions) == len(TASKS)
+    assert all(text == text.lower() and "_" not in text for text in instructions)
+
+
+@pytest.mark.parametrize("name", ["libero/kitchen", "libero/spatial/10", "libero/", "libero/goal/3+triple_gripper"])
+def test_unknown_names_are_refused_with_the_known_ones(name: str) -> None:
+    with pytest.raises(InputError, match=r"spatial, object, goal, long"):
+        make_env(name)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("robosuite") is not None, reason="LIBERO is installed")
+def test_without_libero_the_extra_is_named() -> None:
+    with pytest.raises(InputError, match=r"libero.*speedup-patch\[libero\]"):
+        make_env("libero/spatial/0")
+
+
+seeds = st.integers(0, 50 * FIRST_SEED)
+
+
+@given(evaluation=st.integers(0, FIRST_SEED - 1), demonstration=st.integers(FIRST_SEED, 50 * FIRST_SEED))
+def test_demonstrations_and_evaluation_never_share_an_initial_state(evaluation: int, demonstration: int) -> None:
+    assert choose_start(TASKS[:10], evaluation).initial < 20 <= choose_start(TASKS[:10], demonstration).initial < 50
+
+
+def test_a_suites_seeds_visit_every_task_and_state_before_any_repeats() -> None:
+    starts = [choose_start(TASKS[:10], seed) for seed in range(200)]
+    assert len({(start.task, start.initial) for start in starts}) == 200
+    assert not any(start.arm_noise.any() for start in starts)
+    again = choose_start(TASKS[:10], 200)
+    assert (again.task, again.initial) == (starts[0].task, starts[0].initial)
+    assert again.arm_noise.any()
+
+
+@given(seed=seeds)
+def test_a_seed_names_one_start(seed: int) -> None:
+    first, second = choose_start(TASKS[:10], seed), choose_start(TASKS[:10], seed)
+    assert (first.task, first.initial) == (second.task, second.initial)
+    np.testing.assert_array_equal(first.arm_noise, second.arm_noise)
+
+
+def test_negative_seeds_are_refused() -> None:
+    with pytest.raises(InputError, match="negative"):
+        choose_start(TASKS[:10], -1)
