@@ -313,3 +313,15 @@ def test_without_h5py_the_error_says_what_to_install(tmp_path: Path, monkeypatch
     monkeypatch.setitem(sys.modules, "h5py", None)
     with pytest.raises(InputError, match=r"pip install 'speedup-patch\[hdf5\]'"):
         open_layout(tmp_path / "a.hdf5")
+
+
+def test_liberos_own_files_hold_what_each_action_led_to_and_are_put_in_step(tmp_path: Path) -> None:
+    written = write_robomimic(tmp_path / "own_demo.hdf5", LIBERO_WIDTHS)
+    with h5py.File(tmp_path / "own_demo.hdf5", "r+") as file:
+        file["data"].attrs["bddl_file_content"] = "(define (problem ...))"
+    source = open_hdf5(tmp_path / "own_demo.hdf5")
+    assert [entry.length for entry in source.entries()] == [length - 1 for length in LENGTHS]
+    for found, columns in zip(_read(source), written, strict=True):
+        assert isinstance(found, RawEpisode)
+        np.testing.assert_array_equal(found.columns["obs/ee_states"], columns["obs/ee_states"][:-1])
+        np.testing.assert_array_equal(found.columns["actions"], columns["actions"][1:])

@@ -1,6 +1,7 @@
 """A real LIBERO episode in LIBERO's own HDF5 layout, as ``.npz`` and as LeRobot v3.0: all read as the same."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -43,7 +44,7 @@ def record(env: LiberoEnv, seed: int) -> Episode:
 
 
 def write_like_libero(demonstrations: Demonstrations, path: Path) -> None:
-    """What LIBERO's create_dataset script writes, without its pictures."""
+    """What LIBERO's create_dataset script writes, without its pictures: each row holds what its action led to."""
     bddl = task_file(make_env("libero/spatial/2").task)  # pyright: ignore[reportAttributeAccessIssue]
     problem = {
         "problem_name": "libero_tabletop_manipulation",
@@ -72,31 +73,39 @@ def write_like_libero(demonstrations: Demonstrations, path: Path) -> None:
 
 
 def write_demo(demo: "h5py.Group", episode: Episode) -> None:
-    pose, fingers = episode.states[:, :6], episode.states[:, 6:]
-    last = np.zeros(len(episode), dtype=np.uint8)
+    pose, fingers = episode.states[1:, :6], episode.states[1:, 6:]
+    last = np.zeros(len(pose), dtype=np.uint8)
     last[-1] = 1
     obs = {
         "gripper_states": fingers,
-        "joint_states": episode.extras[JOINTS],
+        "joint_states": episode.extras[JOINTS][1:],
         "ee_states": pose,
         "ee_pos": pose[:, :3],
         "ee_ori": pose[:, 3:],
     }
     for name, column in obs.items():
         demo.create_dataset(f"obs/{name}", data=column)
-    demo.create_dataset("actions", data=episode.actions)
-    demo.create_dataset("states", data=np.zeros((len(episode), 92)))
-    demo.create_dataset("robot_states", data=np.zeros((len(episode), 9)))
+    demo.create_dataset("actions", data=episode.actions[:-1])
+    demo.create_dataset("states", data=np.zeros((len(pose), 92)))
+    demo.create_dataset("robot_states", data=np.zeros((len(pose), 9)))
     demo.create_dataset("rewards", data=last)
     demo.create_dataset("dones", data=last)
-    demo.attrs["num_samples"] = len(episode)
+    demo.attrs["num_samples"] = len(pose)
     demo.attrs["model_file"] = "<mujoco/>"
     demo.attrs["init_state"] = np.zeros(92)
+
+
+def without_ends(episode: Episode) -> Episode:
+    """What LIBERO's file can tell: its first action has no observation before it, its last observation no action."""
+    inner = {name: column[1:-1] for name, column in episode.extras.items()}
+    times = episode.timestamps[1:-1] - episode.timestamps[1]
+    return Episode(episode.states[1:-1], episode.actions[1:-1], times, episode.task, inner)
 
 
 def test_hdf5_npz_and_lerobot_give_the_same_demonstrations(recorded: Demonstrations, tmp_path: Path) -> None:
     hdf5 = tmp_path / "pick_up_the_black_bowl_from_table_center_and_place_it_on_the_plate_demo.hdf5"
     write_like_libero(recorded, hdf5)
+    recorded = replace(recorded, episodes=tuple(map(without_ends, recorded)))
     write_demonstrations(recorded, tmp_path / "episodes.npz")
     write_demonstrations(recorded, tmp_path / "lerobot")
     read = {path.name: read_demonstrations(path) for path in (hdf5, tmp_path / "episodes.npz", tmp_path / "lerobot")}

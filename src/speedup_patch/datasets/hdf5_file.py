@@ -132,6 +132,14 @@ def merge_columns(described: Iterable[Mapping[str, Column]]) -> dict[str, Column
     return merged
 
 
+def has_attribute(item: Any, name: str) -> bool:
+    """Whether there is an attribute of this name; it is not read."""
+    try:
+        return name in item.attrs
+    except DAMAGE:
+        return False
+
+
 def json_attribute(item: Any, name: str) -> dict[str, Any]:
     """The JSON object that an attribute holds as text or bytes; empty when it is missing or damaged."""
     try:

@@ -8,6 +8,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from jaxtyping import Float
+
 from speedup_patch.datasets import hdf5_file
 from speedup_patch.datasets.source import BadEpisode, Column, ColumnChoice, Entry, RawEpisode
 from speedup_patch.errors import InputError
@@ -17,6 +20,9 @@ NOT_COLUMNS = ("next_obs",)
 MOST_HZ = 1e6
 LIBERO_STATES = (("obs/ee_states", "obs/gripper_states"), ("obs/ee_pos", "obs/ee_ori", "obs/gripper_states"))
 """Position, axis-angle, both fingers: 8 numbers, in either of the two ways LIBERO stores them."""
+LIBERO_MARK = "bddl_file_content"
+"""An attribute that LIBERO's own script writes; recordings that others made again from LIBERO's do not have it."""
+OBSERVED = ("obs/", "robot_states")
 ROBOMIMIC_ARM = ("obs/robot{}_eef_pos", "obs/robot{}_eef_quat", "obs/robot{}_gripper_qpos")
 
 
@@ -29,6 +35,8 @@ class DemoFile:
     """(name, length); a file that cannot be read counts as one demonstration, so that it is not left out silently."""
     task: str = ""
     control_hz: float | None = None
+    late: bool = False
+    """Whether row j of an observation was seen after action j: LIBERO's own script records what ``step`` returns."""
     problem: str = ""
 
 
@@ -89,6 +97,8 @@ class RobomimicSource:
             tables = {
                 column: hdf5_file.read_table(demo, column, self.columns[column].width, where) for column in columns
             }
+            if file.late:
+                tables = {column: _in_step(column, table) for column, table in tables.items()}
         except InputError as error:
             return BadEpisode(number, f"episode {number}: {error}")
         return RawEpisode(number, tables, where, task=file.task)
@@ -106,17 +116,23 @@ def _list_demos(path: Path) -> DemoFile:
     try:
         with hdf5_file.open_file(path) as content:
             demos = hdf5_file.find(content, DEMOS, str(path))
-            found = tuple((name, _length(demos, name)) for name in hdf5_file.names(demos, f"{path}: {DEMOS}"))
+            late = hdf5_file.has_attribute(demos, LIBERO_MARK)
+            found = tuple((name, _length(demos, name, late)) for name in hdf5_file.names(demos, f"{path}: {DEMOS}"))
             if not found:
                 raise InputError(f"{path}: {DEMOS!r} holds no demonstrations")
-            return DemoFile(path, found, _task(demos, path), _control_hz(demos))
+            return DemoFile(path, found, _task(demos, path), _control_hz(demos), late)
     except InputError as error:
         return DemoFile(path, (("", None),), problem=str(error))
 
 
-def _length(demos: Any, name: str) -> int | None:
+def _in_step(column: str, table: Float[np.ndarray, "T D"]) -> Float[np.ndarray, "S D"]:
+    """The rows that belong together when observations are one step late: the first action has none before it."""
+    return table[:-1] if column.startswith(OBSERVED) else table[1:]
+
+
+def _length(demos: Any, name: str, late: bool) -> int | None:
     try:
-        return hdf5_file.count_rows(demos, f"{name}/{ACTION}", "")
+        return max(hdf5_file.count_rows(demos, f"{name}/{ACTION}", "") - late, 0)
     except InputError:
         return None
 
