@@ -15,6 +15,8 @@ from speedup_patch.robots import Robot
 from speedup_patch.serve.chunks import Accelerator, Reply, read_state, shorten_reply
 from speedup_patch.serve.journal import Journal
 
+PREPARE_AFTER = 0.002
+"""Seconds of quiet after a reply before the next decision is prepared."""
 MAX_REASON = 120
 """Bytes of a close reason; the protocol allows 123."""
 
@@ -88,6 +90,7 @@ class Session:
         self._terms = terms
         self._waiting: deque[Request] = deque()
         self._timer: asyncio.TimerHandle | None = None
+        self._preparation: asyncio.TimerHandle | None = None
         self._draining = False
         self._ended: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
         """Set when the proxy itself ends the conversation: it shuts down, or the policy server is late."""
@@ -107,6 +110,7 @@ class Session:
             for task in (requests, replies):
                 task.cancel()
             await asyncio.gather(requests, replies, return_exceptions=True)
+            self._cancel_preparation()
             if self._timer is not None:
                 self._timer.cancel()
         await self._close(ending, client_ended_it)
@@ -131,6 +135,7 @@ class Session:
                 message = await self._client.recv()
             except ConnectionClosed as closed:
                 return self._client_ending(closed)
+            self._cancel_preparation()
             request = Request(message, asyncio.get_running_loop().time(), self._terms.state_keys)
             self._waiting.append(request)
             if len(self._waiting) == 1:
@@ -157,7 +162,7 @@ class Session:
             except ConnectionClosed:
                 return None
             self._finish_when_answered()
-            self._accelerator.prepare()  # for the next decision, while the robot is busy with this one
+            self._prepare_soon()
 
     def _answer(self, message: bytes | str) -> bytes | str:
         """What goes to the client for this message of the policy server; it belongs to the oldest waiting request."""
@@ -173,6 +178,17 @@ class Session:
         reply = shorten_reply(message, self._accelerator, request.state, self._terms.robot, self._terms.minimum_rows)
         self._record(reply)
         return reply.message
+
+    def _prepare_soon(self) -> None:
+        """Gets ready for the next decision while the robot is busy with this one; a request that comes first waits for
+        nothing, and its decision does the rest."""
+        self._cancel_preparation()
+        self._preparation = asyncio.get_running_loop().call_later(PREPARE_AFTER, self._accelerator.prepare)
+
+    def _cancel_preparation(self) -> None:
+        if self._preparation is not None:
+            self._preparation.cancel()
+            self._preparation = None
 
     def _set_timer(self) -> None:
         """Gives the oldest waiting request its deadline."""
