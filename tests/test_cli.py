@@ -2,34 +2,16 @@
 
 import json
 import shlex
-import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from speedup_patch.cli import main
 from speedup_patch.commands.train import train as train_command
 from speedup_patch.datasets import read_demonstrations, write_demonstrations
 from stand_ins import smooth_demonstrations
 
 TASK = "aloha/insertion"
-
-
-@pytest.fixture
-def sup(monkeypatch, capsys):
-    """Runs ``sup ...`` and returns (exit code, stdout, stderr)."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["sup", *map(str, arguments)])
-        code = 0
-        try:
-            main()
-        except SystemExit as exit:
-            code = exit.code
-        return code, *capsys.readouterr()
-
-    return run
 
 
 @pytest.fixture(scope="module")

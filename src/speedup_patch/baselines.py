@@ -8,14 +8,12 @@ from jaxtyping import Bool, Float
 from speedup_patch.data import Demonstrations
 from speedup_patch.errors import InputError
 from speedup_patch.interfaces import RateChooser, Scheduler, WorldModel
+from speedup_patch.limits import START_UP_SECONDS
 from speedup_patch.maths.cmdp import greedy_rate
 from speedup_patch.observations import feature_poses, split_observation
 from speedup_patch.relabel import Measure, Rates, find_violations, predict_counterfactuals
 from speedup_patch.robots import Robot
 from speedup_patch.warp import Tail, Warp, uniform_warp
-
-START_UP_SECONDS = 0.5
-"""Left out when limits are read: the jump to the first command says nothing about the demonstrator's speed."""
 
 
 class OneRatePerChunk:

@@ -2,7 +2,6 @@
 
 import json
 import shlex
-import sys
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ import pytest
 import tyro
 
 from sample_motions import demonstrate
-from speedup_patch.cli import main
 from speedup_patch.commands.train import train
 from speedup_patch.datasets import write_demonstrations
 from speedup_patch.robots import ALOHA, PANDA_LIBERO, find_robot
@@ -37,22 +35,6 @@ rotation = ["rx", "ry", "rz"]
 representation = "axis_angle"
 gripper = { action = "grip", state = ["left", "right"], closed = 1.0, open = -1.0, stroke_steps = 12 }
 """
-
-
-@pytest.fixture
-def sup(monkeypatch, capsys):
-    """Runs ``sup ...`` and returns (exit code, stdout, stderr)."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["sup", *map(str, arguments)])
-        code = 0
-        try:
-            main()
-        except SystemExit as exit:
-            code = exit.code
-        return code, *capsys.readouterr()
-
-    return run
 
 
 @pytest.fixture

@@ -24,22 +24,10 @@ class LeRobotV21:
         if not self._info.version.startswith("v2."):
             raise InputError(f"{self._info.file}: codebase_version must be v2.1, not {self._info.version}")
         self.path = folder
-
-    @property
-    def control_hz(self) -> float:
-        return self._info.control_hz
-
-    @property
-    def robot_name(self) -> str:
-        return self._info.robot_name
-
-    @property
-    def columns(self) -> Mapping[str, Column]:
-        return self._info.columns
-
-    @property
-    def defaults(self) -> ColumnChoice:
-        return self._info.defaults
+        self.control_hz: float = self._info.control_hz
+        self.robot_name: str = self._info.robot_name
+        self.columns: Mapping[str, Column] = self._info.columns
+        self.defaults: ColumnChoice = self._info.defaults
 
     def entries(self) -> Sequence[Entry]:
         return list(self._listed.values())
