@@ -29,7 +29,7 @@ from speedup_patch.acceleration import accelerate
 from speedup_patch.artefacts import write_json, write_text_atomically
 from speedup_patch.guard import Guard, describe_chunks, remember
 from speedup_patch.maths.normalize import Normalizer
-from speedup_patch.observations import command_matrix, feature_size, observe, split_observation
+from speedup_patch.observations import command_matrix, feature_size, observe
 from speedup_patch.relabel import Rates
 from speedup_patch.robots import ALOHA
 from speedup_patch.runtime.export import export_scheduler
@@ -60,7 +60,8 @@ def random_guard(rng: np.random.Generator) -> Guard:
     x = rng.normal(size=(4000, feature_size(ALOHA)))
     chunks = describe_chunks(x, rng.normal(size=(4000, CHUNK, ALOHA.action_size)), command_matrix(ALOHA))
     episodes, folds = np.repeat(np.arange(20), 200), np.arange(20) % 5
-    return Guard(remember(x, episodes, folds, rng), remember(chunks, episodes, folds, rng), command_matrix(ALOHA))
+    memories = (remember(x, episodes, folds, rng), remember(chunks, episodes, folds, rng))
+    return Guard(*memories, np.full(x.shape[1], np.inf), command_matrix(ALOHA))
 
 
 def rate_by_rate(scheduler: TrainedScheduler, o: np.ndarray, chunk: np.ndarray) -> int:
@@ -94,7 +95,7 @@ def main() -> None:
     rng = np.random.default_rng(0)
     state = rng.normal(0, 0.3, (1, ALOHA.state_size))
     o, chunk = observe(ALOHA, state, state + 0.01), rng.normal(0, 0.3, (1, CHUNK, ALOHA.action_size))
-    guard, x = random_guard(rng), split_observation(o)[0][0]
+    guard = random_guard(rng)
     results: dict[str, dict[str, float]] = {}
     for name, size in SIZES.items():
         scheduler = random_scheduler(*size)
@@ -107,7 +108,7 @@ def main() -> None:
                 "torch, rate by rate": lambda s=scheduler: rate_by_rate(s, o, chunk),
                 "torch": lambda s=scheduler: s.chooser.choose(o, chunk),
                 "onnxruntime": lambda e=engine: e.choose(o, chunk),
-                "guard": lambda: guard.reason(x, chunk[0]),
+                "guard": lambda: guard.reason(o[0], chunk[0]),
             }
         )
         results[name] = {

@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from speedup_patch.maths.poses import quaternion_to_rotation, rotation_to_quaternion
+from speedup_patch.maths.poses import nearest_writing, quaternion_to_rotation, rotation_to_quaternion
 from speedup_patch.maths.resampling import (
     merge_delta,
     merge_delta_rotation,
@@ -73,7 +73,8 @@ def _resample_group(
             return resample_held(actions, positions)
         case "absolute" if group.rotation:
             quaternions = rotation_to_quaternion(actions, group.rotation)
-            return quaternion_to_rotation(resample_absolute_rotation(quaternions, positions), group.rotation)
+            turned = quaternion_to_rotation(resample_absolute_rotation(quaternions, positions), group.rotation)
+            return nearest_writing(turned, resample_absolute(actions, positions), group.rotation)
         case "absolute":
             return resample_absolute(actions, positions)
         case "delta" if group.rotation == "axis_angle" and merge == "exact":

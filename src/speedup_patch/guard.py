@@ -1,12 +1,13 @@
 """Tells when a state or a chunk is unlike anything in the demonstrations.
 
-A moment is familiar when one of the remembered demonstrated moments lies near it. How near is not typed in: every
-demonstration is measured against the others, as if it were new, and the limit is the distance that all but a small
-share of whole demonstrations stay within (cross-conformal calibration over episodes).
+A moment is familiar when one of the remembered demonstrated moments lies near it, and no single dimension is beyond
+what was demonstrated. How near, and how far beyond, is not typed in: every demonstration is measured against the
+others, as if it were new, and the limits are what all but a small share of whole demonstrations stay within
+(cross-conformal calibration over episodes).
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -15,7 +16,7 @@ from jaxtyping import Float, Int
 from speedup_patch.array_files import Arrays
 from speedup_patch.data import Demonstrations
 from speedup_patch.errors import InputError
-from speedup_patch.observations import command_matrix, feature_size, features
+from speedup_patch.observations import command_matrix, feature_size, features, split_observation
 from speedup_patch.robots import Robot
 
 SURPRISE = 0.01
@@ -25,6 +26,7 @@ REMEMBERED = 1024
 MEASURED = 4000
 """Demonstrated moments that are looked at, spread evenly."""
 FOLDS = 5
+MEMORY = ("rows", "spread", "low", "high", "limit")
 LOOKS = 4
 """Commands of a chunk that are compared one by one, spread evenly from its first to its last."""
 LEAST_SPREAD = 0.1
@@ -37,6 +39,9 @@ class Memory:
 
     rows: Float[np.ndarray, "M D"]
     spread: Float[np.ndarray, " D"]
+    low: Float[np.ndarray, " D"]
+    high: Float[np.ndarray, " D"]
+    """Per dimension the demonstrated range, widened by what unseen demonstrations need."""
     limit: float
 
     def distance(self, values: Float[np.ndarray, "N D"]) -> Float[np.ndarray, " N"]:
@@ -51,7 +56,8 @@ class Memory:
 
     def knows(self, values: Float[np.ndarray, "N D"]) -> bool:
         """Whether every row is familiar."""
-        return bool((self.distance(values) <= self.limit).all())
+        inside = (values >= self.low) & (values <= self.high)
+        return bool(inside.all() and (self.distance(values) <= self.limit).all())
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,13 +66,18 @@ class Guard:
 
     states: Memory
     chunks: Memory
+    velocity: Float[np.ndarray, " X"]
+    """The most that each feature may change in one control step: as demonstrated, at the fastest rate."""
     origin: Float[np.ndarray, "X A"]
     """See ``command_matrix``."""
 
-    def reason(self, x: Float[np.ndarray, " X"], chunk: Float[np.ndarray, "n A"]) -> str | None:
+    def reason(self, observation: Float[np.ndarray, " O"], chunk: Float[np.ndarray, "n A"]) -> str | None:
         """Why the original chunk should run unchanged, or None when all is familiar."""
+        x, velocity = split_observation(observation)
         if not self.states.knows(x[None]):
             return "unfamiliar state"
+        if not (np.abs(velocity) <= self.velocity).all():
+            return "unfamiliar velocity"
         if not self.chunks.knows(describe_chunks(x[None], chunk[None], self.origin)):
             return "unfamiliar chunk"
         return None
@@ -82,22 +93,42 @@ def describe_chunks(
     return np.concatenate([relative.reshape(len(chunks), -1), steps], axis=-1)
 
 
-def fit_guard(robot: Robot, demonstrations: Demonstrations, chunk_length: int, rng: np.random.Generator) -> Guard:
-    """Remembers demonstrated moments, and calibrates how far from them is still familiar."""
+def fit_guard(
+    robot: Robot, demonstrations: Demonstrations, chunk_length: int, fastest: float, rng: np.random.Generator
+) -> Guard:
+    """Remembers demonstrated moments, and calibrates how far from them is still familiar; ``fastest`` is the largest
+    rate, at which everything may move that many times as fast."""
+    if len(demonstrations) < 2:
+        raise InputError("a guard needs at least two episodes: it is calibrated by measuring one against the others")
     origin = command_matrix(robot)
     stride = max(1, demonstrations.frames // MEASURED)
     xs: list[np.ndarray] = []
     chunks: list[np.ndarray] = []
+    speeds: list[np.ndarray] = []
     for episode in demonstrations:
         times = np.arange(0, len(episode) - chunk_length + 1, stride)
         windows = np.lib.stride_tricks.sliding_window_view(episode.actions, chunk_length, axis=0)
-        x = features(robot, episode.states[times]).astype(np.float64)
+        every = features(robot, episode.states).astype(np.float64)
+        speeds.append(np.abs(np.diff(every, axis=0)).max(axis=0, initial=0.0))
+        x = every[times]
         xs.append(x)
         chunks.append(describe_chunks(x, np.swapaxes(windows[times], 1, 2).astype(np.float64), origin))
     episode_of = np.repeat(np.arange(len(xs)), [len(x) for x in xs])
     folds = rng.permutation(len(xs)) % min(FOLDS, len(xs))
     states, described = (remember(np.concatenate(parts), episode_of, folds, rng) for parts in (xs, chunks))
-    return Guard(states, described, origin)
+    # A robot that moves k times as fast is k times as far behind its targets, and changes k times as much in a step.
+    lagging = np.tile(np.abs(origin).sum(axis=0) > 0, LOOKS + 1) & (
+        np.arange(described.low.size) < LOOKS * len(origin.T)
+    )
+    wider = np.where(lagging, fastest, 1.0)
+    described = replace(
+        described,
+        low=np.minimum(described.low, wider * described.low),
+        high=np.maximum(described.high, wider * described.high),
+    )
+    top = np.max(speeds, axis=0)
+    velocity = fastest * np.maximum(top, LEAST_SPREAD * _root_mean_square(top))
+    return Guard(states, described, velocity, origin)
 
 
 def remember(
@@ -108,17 +139,27 @@ def remember(
 ) -> Memory:
     """Rows that cover the values, and the distance that unseen episodes stay within; ``folds`` groups the episodes."""
     std = values.std(axis=0)
-    usual = float(np.sqrt(np.square(std).mean())) or 1.0
-    spread = np.maximum(std, LEAST_SPREAD * usual)
+    spread = np.maximum(std, LEAST_SPREAD * _root_mean_square(std))
     scaled = values / spread
-    farthest = np.zeros(len(folds))
+    farthest, beyond = np.zeros(len(folds)), np.zeros((len(folds), values.shape[1]))
     for fold in range(int(folds.max()) + 1):
         unseen = folds[episode_of] == fold
         if unseen.all():
             continue
-        memory = Memory(_cover(scaled[~unseen], rng), spread, np.inf)
-        np.maximum.at(farthest, episode_of[unseen], memory.distance(values[unseen]))
-    return Memory(_cover(scaled, rng).astype(np.float32), spread, _conformal_quantile(farthest))
+        seen, new = values[~unseen], values[unseen]
+        low, high = seen.min(axis=0), seen.max(axis=0)
+        memory = Memory(_cover(scaled[~unseen], rng), spread, low, high, np.inf)
+        np.maximum.at(farthest, episode_of[unseen], memory.distance(new))
+        np.maximum.at(beyond, episode_of[unseen], np.maximum(np.maximum(low - new, new - high), 0.0))
+    # One usual spread more than unseen demonstrations need: a policy is not as exact as a demonstrator.
+    margin = np.array([_conformal_quantile(column) for column in beyond.T]) + spread
+    return Memory(
+        rows=_cover(scaled, rng).astype(np.float32),
+        spread=spread,
+        low=values.min(axis=0) - margin,
+        high=values.max(axis=0) + margin,
+        limit=_conformal_quantile(farthest),
+    )
 
 
 def _cover(rows: Float[np.ndarray, "N D"], rng: np.random.Generator) -> Float[np.ndarray, "M D"]:
@@ -141,6 +182,10 @@ def _squared_distances(
     return np.square(values).sum(axis=1, keepdims=True) + lengths - 2.0 * (values @ rows.T)
 
 
+def _root_mean_square(values: Float[np.ndarray, " D"]) -> float:
+    return float(np.sqrt(np.square(values).mean())) or 1.0
+
+
 def _conformal_quantile(farthest: Float[np.ndarray, " E"]) -> float:
     """The distance that an unseen episode exceeds with a chance of SURPRISE, or the largest where data are few."""
     rank = math.ceil((len(farthest) + 1) * (1 - SURPRISE))
@@ -149,29 +194,38 @@ def _conformal_quantile(farthest: Float[np.ndarray, " E"]) -> float:
 
 def guard_to_arrays(guard: Guard) -> dict[str, np.ndarray]:
     """The guard as named arrays."""
-    return {
-        f"{name}.{key}": array
+    memories = {
+        f"{name}.{key}": np.atleast_1d(np.asarray(getattr(memory, key)))
         for name, memory in (("states", guard.states), ("chunks", guard.chunks))
-        for key, array in (("rows", memory.rows), ("spread", memory.spread), ("limit", np.array([memory.limit])))
+        for key in MEMORY
     }
+    return {**memories, "velocity": guard.velocity}
 
 
 def guard_from_arrays(arrays: Arrays, robot: Robot, what: str) -> Guard:
     """Reads what ``guard_to_arrays`` gave; ``what`` is named when it does not fit the robot."""
+    size = feature_size(robot)
+    velocity = arrays.get("velocity", np.zeros(0))
+    if velocity.shape != (size,) or not (velocity >= 0).all():
+        raise InputError(
+            f"{what}: the guard should hold {size} velocities, not {velocity.shape}; train the patch again"
+        )
     return Guard(
-        _memory_from_arrays(arrays, "states", feature_size(robot), what),
+        _memory_from_arrays(arrays, "states", size, what),
         _memory_from_arrays(arrays, "chunks", (LOOKS + 1) * robot.action_size, what),
+        velocity,
         command_matrix(robot),
     )
 
 
 def _memory_from_arrays(arrays: Arrays, name: str, width: int, what: str) -> Memory:
     try:
-        rows, spread, limit = (arrays[f"{name}.{key}"] for key in ("rows", "spread", "limit"))
+        rows, spread, low, high, limit = (arrays[f"{name}.{key}"] for key in MEMORY)
     except KeyError as error:
         raise InputError(f"{what} lacks {error}: the guard is damaged; train the patch again") from error
-    if rows.ndim != 2 or rows.shape[1] != width or spread.shape != (width,) or limit.shape != (1,):
+    sizes = {spread.shape, low.shape, high.shape}
+    if rows.ndim != 2 or rows.shape[1] != width or sizes != {(width,)} or limit.shape != (1,):
         raise InputError(f"{what}: the guard's {name} should have {width} numbers each, not {rows.shape}")
-    if not (np.isfinite(rows).all() and (spread > 0).all() and limit[0] >= 0):
+    if not (np.isfinite(rows).all() and (spread > 0).all() and (low <= high).all() and limit[0] >= 0):
         raise InputError(f"{what}: the guard's {name} hold numbers that are none; train the patch again")
-    return Memory(rows, spread, float(limit[0]))
+    return Memory(rows, spread, low, high, float(limit[0]))

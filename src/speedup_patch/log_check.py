@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from jaxtyping import Int
 
 from speedup_patch.errors import InputError
 from speedup_patch.maths.cmdp import greedy_rate
@@ -34,6 +35,8 @@ class LogCheck:
 
 def check_log(patch: LoadedPatch, decisions: Sequence[LoggedDecision]) -> LogCheck:
     """Judges every logged decision; a log of another robot or chunk length is refused."""
+    if not decisions:
+        raise InputError("the decision log holds no decisions")
     _refuse_others(patch, decisions)
     observations = np.stack([decision.observation for decision in decisions])
     chunks = np.stack([decision.chunk for decision in decisions])
@@ -42,9 +45,8 @@ def check_log(patch: LoadedPatch, decisions: Sequence[LoggedDecision]) -> LogChe
     executed = np.array([decision.executed for decision in decisions])
     shortened = executed < patch.chunk_length
     # A rate that was capped by hand lies between two of the patch's own; the faster of them is judged.
-    nearest = np.array(
-        [int(np.flatnonzero(predicted.lengths <= max(count, predicted.lengths.min()))[0]) for count in executed]
-    )
+    lengths = predicted.lengths
+    nearest = np.array([_fastest_of_length(lengths, max(int(count), int(lengths.min()))) for count in executed])
     violating = violations[np.arange(len(executed)), nearest][shortened]
     seconds = np.array([decision.seconds for decision in decisions])
     return LogCheck(
@@ -57,6 +59,12 @@ def check_log(patch: LoadedPatch, decisions: Sequence[LoggedDecision]) -> LogChe
         violating=float(violating.mean()) if len(violating) else 0.0,
         greedy_rate_mean=float(greedy_rate(np.array(patch.rates.values), violations).mean()),
     )
+
+
+def _fastest_of_length(lengths: Int[np.ndarray, " R"], rows: int) -> int:
+    """The rate that gives this many rows, or the nearest that gives fewer; the faster where two give as many."""
+    most = lengths[lengths <= rows].max()
+    return int(np.flatnonzero(lengths == most)[-1])
 
 
 def _refuse_others(patch: LoadedPatch, decisions: Sequence[LoggedDecision]) -> None:

@@ -59,7 +59,8 @@ class ScheduledPolicy:
 
     def infer(self, observation: Observation) -> Any:
         """The policy's answer with its chunk shortened; run all of it, then ask again."""
-        answer = self.policy.infer(observation) if isinstance(self.policy, ChunkPolicy) else self.policy(observation)
+        ask: Callable[[Any], Any] = getattr(self.policy, "infer", self.policy)
+        answer = ask(observation)
         if self.state_key not in observation:
             raise InputError(f"the observation has no {self.state_key!r}; it has {sorted(observation)}")
         chunk = answer["actions"] if isinstance(answer, Mapping) else answer
@@ -112,12 +113,12 @@ class ActionQueue:
     def next(self, observation: Observation) -> Float[np.ndarray, " A"]:
         """The action to send now; the policy is asked only when the last chunk is used up."""
         state = observation.get(self.policy.state_key)
+        before, self._previous = self._previous, None if state is None else np.array(state)  # drivers reuse buffers
         if not self._actions:
-            previous = state if self._previous is None else self._previous
+            previous = state if before is None else before
             known = {} if previous is None else {"previous_state": previous}
-            answer = self.policy.infer({**observation, **known})
+            answer = self.policy.infer({**known, **observation})
             self._actions = list(answer["actions"] if isinstance(answer, Mapping) else answer)
-        self._previous = state
         return self._actions.pop(0)
 
     def __len__(self) -> int:

@@ -125,7 +125,7 @@ def train_patch(
         measure=config.measure,
         limits=read_limits(robot, training),
         no_safe_rate=config.no_safe_rate,
-        guard=fit_guard(robot, demonstrations, config.chunk_length, rng),
+        guard=fit_guard(robot, demonstrations, config.chunk_length, config.rates.values[-1], rng),
         provenance={
             "config": asdict(config),
             "penalty": config.penalty,

@@ -74,5 +74,7 @@ def cap_rate(warp: Warp, fastest: float) -> Warp:
         return warp
     ends = np.cumsum(np.maximum(windows / fastest, 1.0))
     times = np.arange(1, int(np.ceil(ends[-1] - 1e-9)) + 1)
+    if len(times) >= warp.original:  # a short last window counts as a whole step: nothing is left to gain
+        return replace(warp, positions=np.arange(1.0, warp.original + 1))
     positions = np.interp(times, np.concatenate([[0.0], ends]), np.concatenate([[0.0], warp.positions]))
     return replace(warp, positions=positions)

@@ -55,6 +55,32 @@ def quaternion_to_rotation(quaternions: Float[np.ndarray, "*B 4"], representatio
             raise ValueError(f"unknown rotation representation {representation!r}")
 
 
+def nearest_writing(
+    values: Float[np.ndarray, "*B R"], near: Float[np.ndarray, "*B R"], representation: str
+) -> Float[np.ndarray, "*B R"]:
+    """The same rotations, written with the numbers nearest to ``near``: a quaternion's other sign, angles a full turn
+    on, the other Euler branch."""
+    match representation:
+        case "quaternion_xyzw" | "quaternion_wxyz":
+            return np.where((values * near).sum(axis=-1, keepdims=True) < 0, -values, values)
+        case "axis_angle":
+            angle = np.linalg.norm(values, axis=-1, keepdims=True)
+            axis = np.where(
+                angle > 1e-9,
+                values / np.maximum(angle, 1e-9),
+                near / np.maximum(np.linalg.norm(near, axis=-1, keepdims=True), 1e-9),
+            )
+            turns = np.rint(((near * axis).sum(axis=-1, keepdims=True) - angle) / (2 * np.pi))
+            return (values + 2 * np.pi * turns * axis).astype(values.dtype, copy=False)
+        case "euler_xyz":
+            other = np.stack([values[..., 0] + np.pi, np.pi - values[..., 1], values[..., 2] + np.pi], axis=-1)
+            branches = [each + 2 * np.pi * np.rint((near - each) / (2 * np.pi)) for each in (values, other)]
+            gaps = [np.abs(each - near).sum(axis=-1, keepdims=True) for each in branches]
+            return np.where(gaps[0] <= gaps[1], *branches).astype(values.dtype, copy=False)
+        case _:
+            return values
+
+
 def canonical_sign(quaternions: Float[np.ndarray, "*B 4"]) -> Float[np.ndarray, "*B 4"]:
     """The same rotations with w >= 0."""
     return np.where(quaternions[..., 3:] < 0, -quaternions, quaternions)

@@ -15,8 +15,8 @@ def rates_within(
 
     ``speeds`` is what each step moves at rate 1. A step that is beyond a limit already runs at rate 1.
     """
-    with np.errstate(divide="ignore"):
-        possible = np.where(speeds > 0, limits / np.maximum(speeds, 1e-300), np.inf)
+    possible = np.where(speeds <= 0, np.inf, limits / np.maximum(speeds, 1e-300))
+    possible = np.where(np.isnan(possible), 1.0, possible)  # what is not known is not hurried
     return np.clip(possible.min(axis=1, initial=np.inf), 1.0, fastest)
 
 

@@ -76,7 +76,7 @@ class ChunkAccelerator:
 
     @max_rate.setter
     def max_rate(self, rate: float | None) -> None:
-        if rate is not None and not (np.isfinite(rate) and rate >= 1):
+        if rate is not None and not (isinstance(rate, int | float) and np.isfinite(rate) and rate >= 1):
             raise InputError(f"max_rate must be a number of at least 1, not {rate}")
         self._max_rate = rate
 
@@ -92,7 +92,8 @@ class ChunkAccelerator:
         velocity is what the world model expects at the end of the chunk before; after a reset it is zero.
         """
         begin = time.perf_counter()
-        original = self._checked_chunk(chunk)
+        wanted = np.asarray(chunk)
+        original = self._checked_chunk(wanted)
         o = self._observe(state, previous_state)
         choice = self._choose(o, original)
         seconds = time.perf_counter() - begin
@@ -103,7 +104,9 @@ class ChunkAccelerator:
             LOGGER.warning("original chunk returned: %s", choice.reason)
         self.decisions += 1
         self._executed = (o, choice.actions)
-        result = Shortened(choice.actions, len(original), choice.reason, seconds)
+        # A copy in the policy's own precision: nobody else's array, and at rate 1 the policy's very bits.
+        precision = wanted.dtype if wanted.dtype.kind == "f" else np.dtype(np.float64)
+        result = Shortened(choice.actions.astype(precision), len(original), choice.reason, seconds)
         if self.log is not None:
             self.log.add(LoggedDecision(o, original, len(choice.actions), choice.reason, seconds))
         return result
@@ -128,10 +131,10 @@ class ChunkAccelerator:
 
     def _choose(self, o: Float[np.ndarray, " O"], chunk: Float[np.ndarray, "n A"]) -> _Choice:
         engine = self.engine
-        reason = engine.guard.reason(o[: len(o) // 2], chunk) if engine.guard else None
-        if reason:
-            return _Choice(chunk, reason)
         try:
+            reason = engine.guard.reason(o, chunk) if engine.guard else None
+            if reason:
+                return _Choice(chunk, reason)
             warp = self._limited(self.scheduler.schedule(o, chunk))
             reason = engine.refuses(o, chunk) if engine.refuses and len(warp) < len(chunk) else None
             actions = accelerate(engine.robot, chunk, warp, engine.rotations).actions
@@ -141,11 +144,22 @@ class ChunkAccelerator:
             return _Choice(chunk, "decision failed")
         if reason:
             return _Choice(chunk, reason)
-        if not np.isfinite(actions).all():
-            return _Choice(chunk, "resampling failed")
-        if len(actions) < len(chunk):
-            actions = np.clip(actions, engine.robot.action_low, engine.robot.action_high)
-        return _Choice(actions, None)
+        if len(actions) >= len(chunk):
+            return _Choice(chunk, None)
+        actions = self._within_limits(actions)
+        return _Choice(chunk, "resampling failed") if actions is None else _Choice(actions, None)
+
+    def _within_limits(self, actions: Float[np.ndarray, "l A"]) -> Float[np.ndarray, "l A"] | None:
+        """The commands cut to the robot's limits; None where they are not finite, or cutting would bend a rotation."""
+        robot = self.engine.robot
+        cut = np.clip(actions, robot.action_low, robot.action_high)
+        rotations = [
+            part
+            for group, part in zip(robot.actions, robot.action_slices, strict=True)
+            if group.rotation and group.mode == "absolute"
+        ]
+        bent = any(not np.allclose(cut[:, part], actions[:, part], atol=1e-6) for part in rotations)
+        return None if bent or not np.isfinite(actions).all() else cut
 
     def _limited(self, warp: Warp) -> Warp:
         rate = self.max_rate
@@ -155,7 +169,7 @@ class ChunkAccelerator:
 
     def _checked_chunk(self, chunk: Float[np.ndarray, "..."]) -> Float[np.ndarray, "n A"]:
         robot, length = self.engine.robot, self.engine.chunk_length
-        chunk = np.asarray(chunk, dtype=np.float64)
+        chunk = np.array(chunk, dtype=np.float64)
         if chunk.ndim != 2 or chunk.shape[1] != robot.action_size or len(chunk) == 0:
             raise InputError(
                 f"the policy returned a chunk of shape {chunk.shape}; robot {robot.name!r} takes "

@@ -1,6 +1,8 @@
 """Every decision as a row of Parquet, for looking back at what a patched robot did."""
 
+import atexit
 import logging
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,32 +34,43 @@ class LoggedDecision:
 class DecisionLog:
     """A folder of Parquet files, each written whole; a log that cannot be written never stops the robot."""
 
-    def __init__(self, folder: Path, rows_per_file: int = ROWS_PER_FILE) -> None:
+    def __init__(self, folder: Path | str, rows_per_file: int = ROWS_PER_FILE) -> None:
         _pyarrow()
+        self.folder = folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        self.folder = folder
         self.rows_per_file = rows_per_file
         self.lost = 0
         """Decisions that could not be written."""
         self._rows: list[tuple[float, LoggedDecision]] = []
-        self._number = 1 + max((_number(file) for file in folder.glob("decisions-*.parquet")), default=-1)
+        self._lock = threading.RLock()
+        self._number = self._next_number()
+        atexit.register(self.flush)
 
     def add(self, decision: LoggedDecision) -> None:
         """Remembers a decision, and writes a file when there are enough of them."""
-        self._rows.append((time.time(), decision))
-        if len(self._rows) >= self.rows_per_file:
-            self.flush()
+        with self._lock:
+            self._rows.append((time.time(), decision))
+            if len(self._rows) >= self.rows_per_file:
+                self.flush()
 
     def flush(self) -> None:
-        """Writes what is remembered; call it before the program ends."""
-        rows, self._rows = self._rows, []
-        if not rows:
-            return
-        try:
-            self._write(rows)
-        except (OSError, InputError) as error:
-            self.lost += len(rows)
-            LOGGER.error("%d decisions could not be logged in %s: %s", len(rows), self.folder, error)
+        """Writes what is remembered; it also happens when the program ends by itself."""
+        with self._lock:
+            rows, self._rows = self._rows, []
+            if not rows:
+                return
+            try:
+                self._write(rows)
+            except Exception as error:  # whatever it is, a robot does not stop for its log
+                self.lost += len(rows)
+                LOGGER.error("%d decisions could not be logged in %s: %s", len(rows), self.folder, error)
+
+    def _next_number(self) -> int:
+        return 1 + max((_number(file) for file in self.folder.glob("decisions-*.parquet")), default=-1)
+
+    @property
+    def _file(self) -> Path:
+        return self.folder / f"decisions-{self._number:06d}.parquet"
 
     def _write(self, rows: list[tuple[float, LoggedDecision]]) -> None:
         pa = _pyarrow()
@@ -75,7 +88,9 @@ class DecisionLog:
                 "seconds": [decision.seconds for decision in decisions],
             }
         )
-        with write_file_atomically(self.folder / f"decisions-{self._number:06d}.parquet") as unfinished:
+        if self._file.exists():  # another log writes to this folder too
+            self._number = self._next_number()
+        with write_file_atomically(self._file) as unfinished:
             pq.write_table(table, unfinished)
         self._number += 1
 
@@ -109,7 +124,7 @@ def read_decisions(folder: Path) -> list[LoggedDecision]:
 
 def _number(file: Path) -> int:
     digits = file.stem.removeprefix("decisions-")
-    return int(digits) if digits.isdigit() else -1
+    return int(digits) if digits.isdecimal() else -1
 
 
 def _pyarrow() -> ModuleType:

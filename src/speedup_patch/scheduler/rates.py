@@ -55,5 +55,8 @@ class LearnedRates:
     def choose(
         self, observations: Float[np.ndarray, "B O"], chunks: Float[np.ndarray, "B n A"]
     ) -> Float[np.ndarray, " B"]:
-        """The rate of the largest Q for every chunk."""
-        return np.array(self.rates.values)[self.q_values(observations, chunks).argmax(axis=1)]
+        """The rate of the largest Q for every chunk; a Q that is not a number is an error, never a choice."""
+        values = self.q_values(observations, chunks)
+        if not np.isfinite(values).all():
+            raise ValueError(f"Q is not finite: {values[~np.isfinite(values).all(axis=1)][0]}")
+        return np.array(self.rates.values)[values.argmax(axis=1)]
