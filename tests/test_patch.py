@@ -8,7 +8,7 @@ import torch
 from speedup_patch.baselines import FixedRate, OneRatePerChunk
 from speedup_patch.errors import InputError
 from speedup_patch.evaluation.rollout import run_episode
-from speedup_patch.patch import ScheduledPolicy, SpeedupPatch
+from speedup_patch.patch import ActionQueue, ScheduledPolicy, SpeedupPatch
 from speedup_patch.pipeline import TrainingConfig, train_patch
 from speedup_patch.relabel import Rates
 from speedup_patch.robots import ALOHA
@@ -191,3 +191,59 @@ def test_an_environment_with_another_robot_is_refused():
     episode = smooth_demonstrations().episodes[0]
     with pytest.raises(InputError, match="is for robot"):
         run_episode(LaggingEnv(episode, robot=DELTA_ROBOT), fixed(1.0, ReplayPolicy(episode, N)), seed=0)
+
+
+def test_an_object_with_infer_alone_is_a_policy(patch):
+    class InferOnly:
+        def infer(self, observation):
+            return smooth_demonstrations().episodes[0].actions[:N]
+
+    policy = SpeedupPatch(InferOnly(), patch)
+    policy.reset()
+    assert len(policy.infer(observation(smooth_demonstrations().episodes[0]))) <= N
+
+
+def test_an_openpi_style_answer_keeps_its_other_keys(patch):
+    episode = smooth_demonstrations().episodes[0]
+    policy = SpeedupPatch(
+        lambda seen: {"actions": episode.actions[20 : 20 + N], "policy_timing": {"infer_ms": 3}}, patch
+    )
+    answer = policy.infer(observation(episode))
+    assert answer["policy_timing"] == {"infer_ms": 3}
+    assert answer["actions"].shape[1] == 14
+
+
+class Watching:
+    """A stand-in policy that notes the previous states it is told of."""
+
+    def __init__(self, chunk):
+        self.chunk, self.seen = chunk, []
+
+    def infer(self, observation):
+        self.seen.append(observation["previous_state"].copy())
+        return self.chunk
+
+    def reset(self):
+        pass
+
+
+def test_a_queue_hands_out_one_action_at_a_time_and_tells_the_true_velocity():
+    episode = smooth_demonstrations().episodes[0]
+    policy = Watching(episode.actions[:3])
+    queue = ActionQueue(fixed(1.0, policy))
+    buffer = np.empty(14)
+    for t in range(7):
+        buffer[:] = episode.states[t]  # a driver that reuses its buffer
+        assert np.array_equal(queue.next({"state": buffer}), episode.actions[t % 3])
+    assert [np.array_equal(seen, episode.states[t]) for seen, t in zip(policy.seen, (0, 2, 5), strict=True)] == [
+        True
+    ] * 3
+    queue.reset()
+    assert len(queue) == 0
+
+
+def test_a_queue_believes_the_caller_about_the_previous_state():
+    episode = smooth_demonstrations().episodes[0]
+    policy = Watching(episode.actions[:3])
+    ActionQueue(fixed(1.0, policy)).next({"state": episode.states[5], "previous_state": episode.states[4]})
+    assert np.array_equal(policy.seen[0], episode.states[4])

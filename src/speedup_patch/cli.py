@@ -1,5 +1,6 @@
 """The command ``sup``: one function per subcommand. Bad input ends with one clear line and exit code 2."""
 
+import os
 import sys
 
 import tyro
@@ -35,6 +36,9 @@ def main() -> None:
     except InputError as error:
         print(f"sup: {error}", file=sys.stderr)
         sys.exit(2)
+    except BrokenPipeError:  # the reader of our output had enough, as in ``sup inspect ... | head``
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
     except KeyboardInterrupt:
         print("sup: stopped", file=sys.stderr)
         sys.exit(130)

@@ -3,19 +3,29 @@
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
 
 from speedup_patch.errors import InputError
-from speedup_patch.interfaces import ChunkPolicy, Observation
+from speedup_patch.interfaces import Observation
 from speedup_patch.robots import Robot
 from speedup_patch.runtime.accelerator import ChunkAccelerator, Shortened
 from speedup_patch.runtime.decision_log import DecisionLog
 from speedup_patch.runtime.engine import Engine, load_engine
 
-Policy = ChunkPolicy | Callable[[Any], Any]
+
+@runtime_checkable
+class Infers(Protocol):
+    """A policy in the manner of openpi's."""
+
+    def infer(self, observation: Any) -> Any:
+        """The next actions."""
+        ...
+
+
+Policy = Infers | Callable[[Any], Any]
 """An object with ``infer(observation)``, or a function; the answer is a chunk (n, A), or a dictionary that holds one
 under ``actions``, as openpi's policies give it."""
 
@@ -63,6 +73,8 @@ class ScheduledPolicy:
         answer = ask(observation)
         if self.state_key not in observation:
             raise InputError(f"the observation has no {self.state_key!r}; it has {sorted(observation)}")
+        if isinstance(answer, Mapping) and "actions" not in answer:
+            raise InputError(f"the policy answered with {sorted(map(str, answer))}; 'actions' is missing")
         chunk = answer["actions"] if isinstance(answer, Mapping) else answer
         previous = observation.get("previous_state")
         self.last = self.accelerator.shorten(np.asarray(chunk), observation[self.state_key], previous)

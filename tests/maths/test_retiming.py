@@ -69,3 +69,7 @@ def test_a_late_actuator_reads_ahead_by_its_delay_times_the_rate_above_one():
     ahead = read_ahead(np.arange(3.0, 40.0, 3.0), 4.0, 39)
     np.testing.assert_allclose(ahead[:5], [3 * j + (3 - 1) * 4 for j in range(1, 6)])
     assert read_ahead(np.array([2.0, 4.0]), 10.0, 4).tolist() == [pytest.approx(4.0)] * 2
+
+
+def test_a_speed_that_is_not_known_is_not_hurried():
+    assert rates_within(np.array([[np.nan, 0.0], [0.0, 0.0]]), np.ones(2), 4.0).tolist() == [1.0, 4.0]

@@ -10,9 +10,10 @@ from hypothesis.extra import numpy as hnp
 
 from speedup_patch.baselines import FixedRate, OneRatePerChunk
 from speedup_patch.errors import InputError
-from speedup_patch.robots import ALOHA
+from speedup_patch.robots import ALOHA, ActionGroup
 from speedup_patch.runtime.accelerator import ChunkAccelerator
 from speedup_patch.runtime.engine import Engine, load_engine
+from speedup_patch.runtime.patch_folder import load_patch
 from stand_ins import DELTA_ROBOT, smooth_demonstrations
 
 N = 12
@@ -91,7 +92,7 @@ def test_a_failing_decision_runs_the_original_and_says_so(caplog):
 
 
 def test_a_late_decision_is_not_used():
-    accelerator = fixed(2.0, deadline=0.0)
+    accelerator = fixed(2.0, deadline=1e-9)
     chunk, state, previous = moment()
     result = accelerator.shorten(chunk, state, previous)
     assert np.array_equal(result.actions, chunk)
@@ -167,3 +168,60 @@ def test_a_reset_forgets_the_episode(engine):
     accelerator.shorten(chunk, state)
     accelerator.reset()
     assert np.array_equal(accelerator.shorten(chunk, state).actions, fresh)
+
+
+def test_a_q_that_is_not_a_number_is_no_choice(engine, patch_folder):
+    chooser = load_patch(patch_folder).chooser
+    chooser.q = lambda observations, chunks, lengths: np.full(len(observations), np.nan, dtype=np.float32)
+    broken = dataclasses.replace(engine, new_scheduler=lambda: OneRatePerChunk(chooser))
+    result = ChunkAccelerator(broken).shorten(*moment())
+    assert result.reason == "decision failed"
+    assert np.array_equal(result.actions, moment()[0])
+
+
+@pytest.mark.parametrize("precision", [np.float32, np.float64])
+def test_the_answer_is_a_copy_in_the_policys_precision(precision):
+    chunk, state, previous = moment()
+    chunk = chunk.astype(precision)
+    for rate in (1.0, 2.0):
+        accelerator = fixed(rate)
+        result = accelerator.shorten(chunk, state, previous)
+        assert result.actions.dtype == precision
+        assert not np.shares_memory(result.actions, chunk)
+    assert fixed(1.0).shorten(chunk, state, previous).actions.tobytes() == chunk.tobytes()
+
+
+def test_a_cap_never_lengthens_a_chunk_nor_lets_it_past_the_limits():
+    chunk = np.full((24, 14), 9.0)
+    accelerator = fixed(3.9, max_rate=1.01)
+    assert np.array_equal(accelerator.shorten(chunk, moment()[1]).actions, chunk)
+
+
+def test_a_failing_guard_runs_the_original(engine, monkeypatch):
+    def sleep(self, observation, chunk):
+        raise RuntimeError("the guard is asleep")
+
+    monkeypatch.setattr("speedup_patch.guard.Guard.reason", sleep)
+    assert ChunkAccelerator(engine).shorten(*moment()).reason == "decision failed"
+
+
+@pytest.mark.parametrize(
+    ("rotation", "row", "low", "high"),
+    [
+        ("euler_xyz", (0.1, 0.1, 3.5), 0.0, 6.3),
+        ("axis_angle", (3.3, 0.0, 0.0), 0.0, 6.3),
+        ("quaternion_xyzw", (0.8, 0.0, 0.0, -0.6), -1.0, 1.0),
+    ],
+)
+def test_an_absolute_rotation_stays_as_the_policy_writes_it(rotation, row, low, high):
+    size = len(row)
+    robot = dataclasses.replace(
+        DELTA_ROBOT,
+        actions=(
+            ActionGroup(tuple("abcd"[:size]), "absolute", "rad", (low,) * size, (high,) * size, rotation=rotation),
+        ),
+        arms=(dataclasses.replace(DELTA_ROBOT.arms[0], gripper=None),),
+    )
+    result = fixed(2.0, robot).shorten(np.tile(row, (8, 1)), np.zeros(7), np.zeros(7))
+    np.testing.assert_allclose(result.actions, np.tile(row, (len(result.actions), 1)), atol=1e-6)
+    assert len(result.actions) == 4

@@ -1,9 +1,13 @@
+import subprocess
+import sys
+import threading
+
 import numpy as np
 import pytest
 
 from speedup_patch.errors import InputError
 from speedup_patch.runtime.accelerator import ChunkAccelerator
-from speedup_patch.runtime.decision_log import DecisionLog, read_decisions
+from speedup_patch.runtime.decision_log import DecisionLog, LoggedDecision, read_decisions
 from speedup_patch.runtime.engine import load_engine
 from stand_ins import smooth_demonstrations
 
@@ -60,3 +64,39 @@ def test_a_damaged_log_is_refused_by_file(patch_folder, tmp_path):
         read_decisions(tmp_path / "log")
     with pytest.raises(InputError, match="no decision log"):
         read_decisions(tmp_path)
+
+
+def decision(number):
+    return LoggedDecision(np.full(4, float(number)), np.zeros((2, 3)), 1, None, 0.001)
+
+
+def test_threads_may_share_a_log(tmp_path):
+    log = DecisionLog(tmp_path, rows_per_file=10)
+    threads = [threading.Thread(target=lambda: [log.add(decision(i)) for i in range(50)]) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    log.flush()
+    assert log.lost == 0
+    assert len(read_decisions(tmp_path)) == 200
+
+
+def test_two_logs_may_share_a_folder(tmp_path):
+    logs = [DecisionLog(str(tmp_path), rows_per_file=2) for _ in range(2)]
+    for number in range(6):
+        for log in logs:
+            log.add(decision(number))
+    assert [log.lost for log in logs] == [0, 0]
+    assert len(read_decisions(tmp_path)) == 12
+
+
+def test_what_is_remembered_is_written_when_the_program_ends(tmp_path):
+    script = (
+        "import sys, numpy as np\n"
+        "from speedup_patch.runtime.decision_log import DecisionLog, LoggedDecision\n"
+        "log = DecisionLog(sys.argv[1])\n"
+        "log.add(LoggedDecision(np.zeros(4), np.zeros((2, 3)), 1, None, 0.001))\n"
+    )
+    subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=True, timeout=60)
+    assert len(read_decisions(tmp_path)) == 1

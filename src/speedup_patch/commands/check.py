@@ -37,6 +37,8 @@ def check(
     from speedup_patch.tables import check_lines, check_table
 
     loaded = load_patch(patch)
+    if log is not None and datasets:
+        raise InputError("a patch is judged on data or, with --log, on a decision log: give one of them")
     if log is not None:
         return _check_log(loaded, log, json)
     if not datasets:

@@ -53,7 +53,8 @@ class ReadingOptions:
             total = len(reading.left_out) + len(reading.demonstrations)
             print(f"left out {len(reading.left_out)} of {total} episodes:", file=sys.stderr)
         for bad in reading.left_out:
-            print(f"  episode {bad.number}: {bad.problem}", file=sys.stderr)
+            known = bad.problem.startswith(f"episode {bad.number}")
+            print(f"  {bad.problem}" if known else f"  episode {bad.number}: {bad.problem}", file=sys.stderr)
         return reading
 
 

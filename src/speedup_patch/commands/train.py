@@ -102,7 +102,7 @@ def _training_config(
     config = replace(find_preset(preset), seed=seed)
     if rates is not None:
         config = replace(config, rates=replace(config.rates, values=_numbers(rates)))
-    elif chunk is not None:  # a short chunk leaves no room for the fastest rates
+    elif chunk is not None and chunk > 1:  # a short chunk leaves no room for the fastest rates
         values = tuple(value for value in config.rates.values if value <= chunk)
         config = replace(config, rates=replace(config.rates, values=values))
     if chunk is not None:

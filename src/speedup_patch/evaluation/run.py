@@ -1,5 +1,6 @@
 """Runs schedulers over seeds in parallel processes; a run that was killed goes on where it stopped."""
 
+import hashlib
 import json
 import multiprocessing
 from collections.abc import Iterable, Sequence
@@ -104,12 +105,34 @@ def _load_once(config: EvaluationConfig) -> None:
 
 
 def _refuse_other_run(config: EvaluationConfig, out: Path) -> None:
-    """A run folder belongs to one environment and policy; more seeds and schedulers may be added to it."""
+    """A run folder belongs to one environment and policy; more seeds and schedulers may be added to it, but none whose
+    patch has changed since: its earlier episodes would pass for the new one's."""
     path = out / "run.json"
     own = {"env": config.env, "policy": config.policy}
-    if path.exists() and (found := read_json(path)) != own:
+    contents = {spec: digest for spec in (config.policy, *config.schedulers) if (digest := content_digest(spec))}
+    found = read_json(path) if path.exists() else {}
+    if not found and any(out.iterdir()):
+        raise InputError(f"{out} is not empty and holds no run; choose another --out")
+    before = found.pop("contents", {})
+    if found and found != own:
         raise InputError(f"{out} holds a run of {found}, not of {own}; choose another --out")
-    write_json(path, own)
+    for spec, digest in contents.items():
+        if before.get(spec, digest) != digest:
+            raise InputError(f"{spec} has changed since the episodes in {out} were run; choose another --out")
+    write_json(path, {**own, "contents": {**before, **contents}})
+
+
+def content_digest(spec: str) -> str | None:
+    """A hash of the file or folder that a policy or scheduler names; None when it names none."""
+    path = Path(spec.rpartition("+")[2])
+    path = path if path.exists() else Path(spec.rpartition(":")[2])
+    if not path.exists():
+        return None
+    digest = hashlib.sha256()
+    for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+        if file.is_file():
+            digest.update(file.name.encode() + file.read_bytes())
+    return digest.hexdigest()
 
 
 def read_episodes(path: Path) -> dict[str, list[EpisodeResult]]:

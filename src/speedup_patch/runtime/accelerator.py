@@ -61,6 +61,8 @@ class ChunkAccelerator:
     ) -> None:
         self.engine = engine
         self.scheduler = engine.new_scheduler()
+        if deadline is not None and not deadline > 0:
+            raise InputError(f"deadline must be a positive number of seconds, not {deadline}")
         self.max_rate = max_rate
         self.deadline = deadline
         self.log = log
@@ -93,8 +95,8 @@ class ChunkAccelerator:
         """
         begin = time.perf_counter()
         wanted = np.asarray(chunk)
-        original = self._checked_chunk(wanted)
         o = self._observe(state, previous_state)
+        original = self._checked_chunk(wanted)
         choice = self._choose(o, original)
         seconds = time.perf_counter() - begin
         if self.deadline is not None and seconds > self.deadline:
