@@ -69,8 +69,7 @@ class ScheduledPolicy:
 
     def infer(self, observation: Observation) -> Any:
         """The policy's answer with its chunk shortened; run all of it, then ask again."""
-        ask: Callable[[Any], Any] = getattr(self.policy, "infer", self.policy)
-        answer = ask(observation)
+        answer = self.policy.infer(observation) if isinstance(self.policy, Infers) else self.policy(observation)
         if self.state_key not in observation:
             raise InputError(f"the observation has no {self.state_key!r}; it has {sorted(observation)}")
         if isinstance(answer, Mapping) and "actions" not in answer:

@@ -78,7 +78,7 @@ class ChunkAccelerator:
 
     @max_rate.setter
     def max_rate(self, rate: float | None) -> None:
-        if rate is not None and not (isinstance(rate, int | float) and np.isfinite(rate) and rate >= 1):
+        if rate is not None and not 1 <= rate < float("inf"):
             raise InputError(f"max_rate must be a number of at least 1, not {rate}")
         self._max_rate = rate
 
