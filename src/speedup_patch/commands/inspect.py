@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import tyro
 
-from speedup_patch.commands.reading import Datasets, ReadingOptions, left_out_json, train_command
+from speedup_patch.commands.reading import Datasets, ReadingOptions, left_out_json
 from speedup_patch.commands.terminal import print_json, terminal
 from speedup_patch.errors import InputError
 
@@ -33,7 +33,7 @@ def inspect(
         plot: Also draw a picture to this file: .png, .pdf or .svg (needs the extra plot).
         json: Print one JSON document instead of text.
     """
-    from speedup_patch.inspect import UNKNOWN_ROBOT, look_at, render_inspection, summarise
+    from speedup_patch.inspect import UNKNOWN_ROBOT, look_at, render_inspection, summarise, train_command
     from speedup_patch.inspect.plot import plot_view, refuse_other_formats
     from speedup_patch.robots import find_robot
 
@@ -44,7 +44,7 @@ def inspect(
     look = look_at(read.demonstrations, described, state_names=read.state_names, action_names=read.action_names)
     found = summarise(look, dataset=", ".join(map(str, datasets)))
     name = robot if robot and look.robot_given else found.robot or UNKNOWN_ROBOT
-    found = replace(found, train_command=train_command(datasets, reading, name))
+    found = replace(found, train_command=train_command([str(path) for path in datasets], name, reading.arguments()))
     if plot:
         plot_view(look.view, ", ".join(path.name for path in datasets), plot)
     if json:

@@ -1,6 +1,5 @@
 """What ``inspect``, ``train`` and ``check`` share: the options that say what to read, and the reading itself."""
 
-import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -67,12 +66,6 @@ def robot_at_data_rate(robot: "Robot", reading: "Reading") -> "Robot":
 def left_out_json(reading: "Reading") -> list[dict[str, Any]]:
     """The episodes that were left out, and why."""
     return [{"episode": bad.number, "problem": bad.problem} for bad in reading.left_out]
-
-
-def train_command(datasets: Sequence[Path], options: ReadingOptions, robot: str) -> str:
-    """The command that trains on what was read."""
-    words = ["sup", "train", *map(str, datasets), *options.arguments(), "--robot", robot]
-    return shlex.join([*words, "--out", f"{datasets[0].stem or 'my'}.patch"])
 
 
 def refuse_other_rate(robot: "Robot", reading: "Reading", patch: Path) -> None:

@@ -116,7 +116,7 @@ def summarise(look: Look, *, dataset: str = "DATASET", chunk_length: int = 24) -
         pause_share=sum(pauses.share for pauses in places),
         pauses=places,
         findings=(*look.doubts, *find_suspicions(view, pauses, grippers, chunk_length)),
-        train_command=_train_command(dataset, robot),
+        train_command=train_command([dataset], robot.name if robot else UNKNOWN_ROBOT),
     )
 
 
@@ -186,6 +186,7 @@ def _spread(values: Float[np.ndarray, " n"]) -> Spread:
     return Spread(*np.quantile(values, [0.0, 0.1, 0.5, 0.9, 1.0]).tolist())
 
 
-def _train_command(dataset: str, robot: Robot | None) -> str:
-    words = ["sup", "train", dataset, "--robot", robot.name if robot else UNKNOWN_ROBOT]
-    return shlex.join([*words, "--out", f"{Path(dataset).stem or 'my'}.patch"])
+def train_command(datasets: Sequence[str], robot: str, options: Sequence[str] = ()) -> str:
+    """The command that trains on these data sets, read with these options, as it is typed."""
+    words = ["sup", "train", *datasets, *options, "--robot", robot]
+    return shlex.join([*words, "--out", f"{Path(datasets[0]).stem or 'my'}.patch"])
