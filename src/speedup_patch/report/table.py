@@ -1,0 +1,113 @@
+"""The table of a run: one row per scheduler, intervals under the figures, the best of each column marked."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from speedup_patch.evaluation.compare import Interval, SchedulerSummary
+from speedup_patch.report.figures import TIMES
+from speedup_patch.report.labels import Style
+
+DASH = "\N{EN DASH}"
+MINUS = "\N{MINUS SIGN}"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One figure as it is written, and exactly."""
+
+    key: str
+    """The figure's name in results.json."""
+    value: float | None
+    text: str
+    detail: str = ""
+    """Written small below: the 95% interval."""
+    best: bool = False
+
+
+@dataclass(frozen=True)
+class Row:
+    """One scheduler."""
+
+    spec: str
+    style: Style
+    cells: tuple[Cell, ...]
+
+
+COLUMNS: Mapping[str, str] = {
+    "success_rate": "Success",
+    "speedup": "Speedup",
+    "steps_mean": "Steps",
+    "success_difference": "Success against base",
+    "rate_mean": "Mean rate",
+    "policy_calls": "Policy calls",
+    "fallbacks": "Fallbacks",
+}
+"""The figure in each column, and its title."""
+
+BEST: Mapping[str, Callable[[Sequence[float]], float]] = {
+    "success_rate": max,
+    "steps_mean": min,
+    "speedup": max,
+    "policy_calls": min,
+}
+"""Columns in which one end is better; of equal bests, all are marked."""
+
+
+def table_rows(summaries: Mapping[str, SchedulerSummary], styles: Mapping[str, Style]) -> list[Row]:
+    """The rows under COLUMNS."""
+    rows = [Row(spec, styles[spec], _cells(summary)) for spec, summary in summaries.items()]
+    best = {key: _best(rows, key) for key in BEST} if len(rows) > 1 else {}
+    return [replace(row, cells=tuple(_mark(cell, best.get(cell.key)) for cell in row.cells)) for row in rows]
+
+
+def _best(rows: Sequence[Row], key: str) -> float | None:
+    values = [cell.value for row in rows for cell in row.cells if cell.key == key and cell.value is not None]
+    return BEST[key](values) if values and min(values) != max(values) else None
+
+
+def _mark(cell: Cell, best: float | None) -> Cell:
+    return replace(cell, best=True) if best is not None and cell.value == best else cell
+
+
+def _cells(summary: SchedulerSummary) -> tuple[Cell, ...]:
+    difference = summary.success_difference
+    fallbacks = sum(summary.fallbacks.values())
+    return (
+        Cell(
+            "success_rate",
+            summary.success_rate,
+            f"{summary.successes}/{summary.episodes}",
+            _interval(summary.success_interval),
+        ),
+        Cell(
+            "speedup", summary.speedup, _number(summary.speedup, "{:.2f}" + TIMES), _interval(summary.speedup_interval)
+        ),
+        Cell("steps_mean", summary.steps_mean, _number(summary.steps_mean, "{:.0f}")),
+        Cell(
+            "success_difference",
+            difference,
+            "" if difference is None else signed(difference),
+            _signed_interval(summary.success_difference_interval),
+        ),
+        Cell("rate_mean", summary.rate_mean, f"{summary.rate_mean:.2f}"),
+        Cell("policy_calls", summary.policy_calls, f"{summary.policy_calls:.1f}"),
+        Cell("fallbacks", float(fallbacks), str(fallbacks)),
+    )
+
+
+def _number(value: float | None, form: str) -> str:
+    return "" if value is None else form.format(value)
+
+
+def _interval(ends: Interval | None) -> str:
+    return "" if ends is None else f"{ends[0]:.2f} {DASH} {ends[1]:.2f}"
+
+
+def _signed_interval(ends: Interval | None) -> str:
+    return "" if ends is None else f"{signed(ends[0])} {DASH} {signed(ends[1])}"
+
+
+def signed(value: float) -> str:
+    """With its sign, except for what rounds to nothing."""
+    rounded = round(value, 2)
+    return "0" if rounded == 0 else f"{'+' if rounded > 0 else MINUS}{abs(rounded):.2f}"
