@@ -3,7 +3,13 @@
 import pytest
 
 from speedup_patch.errors import InputError
-from speedup_patch.evaluation.run import EvaluationConfig, _refuse_other_run, content_digest
+from speedup_patch.evaluation.run import (
+    EvaluationConfig,
+    _drop_cut_line,
+    _refuse_other_run,
+    content_digest,
+    read_episodes,
+)
 
 
 @pytest.fixture
@@ -46,3 +52,14 @@ def test_a_run_of_another_environment_or_no_run_at_all_is_refused(patch, tmp_pat
         _refuse_other_run(config(patch, env="aloha/transfer"), out)
     with pytest.raises(InputError, match="not empty and holds no run"):
         _refuse_other_run(config(patch), patch)
+
+
+def test_a_line_that_is_not_whole_is_left_out_and_only_a_new_run_removes_it(tmp_path):
+    path = tmp_path / "episodes.jsonl"
+    line = '{"scheduler": "base", "seed": 3, "success": true, "steps": 5, "decisions": []}\n'
+    path.write_text(line + line[:30])
+    assert [result.seed for result in read_episodes(path)["base"]] == [3]
+    assert path.read_text() == line + line[:30]  # whoever writes it may be about to finish it
+    _drop_cut_line(path)
+    assert path.read_text() == line
+    assert read_episodes(tmp_path / "none.jsonl") == {}

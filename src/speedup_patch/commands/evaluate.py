@@ -5,6 +5,7 @@ from pathlib import Path
 import tyro
 
 from speedup_patch.commands.terminal import available_cores, print_json, terminal
+from speedup_patch.errors import InputError
 
 
 def evaluate(
@@ -16,6 +17,8 @@ def evaluate(
     episodes: int = 50,
     seed: int = 0,
     processes: int | None = None,
+    traces: bool = True,
+    rerun: Path | None = None,
     json: bool = False,
 ) -> None:
     """Run schedulers in closed loop on the same seeds and compare them with the unpatched policy.
@@ -24,22 +27,39 @@ def evaluate(
         env: The task, such as aloha/insertion.
         policy: The policy, such as onnx:FILE or bundled:aloha/insertion.
         scheduler: One or more of base, fixed:RATE, mpc:PATCH, speedcap:PATCH, retime:PATCH, a PATCH; dwell+ before any.
+            A patch without one of its parts is without-lead:PATCH, without-limit:PATCH or without-retiming:PATCH.
         out: Folder for the run; a run that was stopped goes on when called again.
         episodes: Episodes for every scheduler.
         seed: First episode seed.
         processes: How many processes to use; all cores when not given.
+        traces: Keep every episode's states, actions and decisions in the run folder, for videos and reports.
+        rerun: Also write a file that shows paths, rates, deviations and violations in the Rerun viewer.
         json: Print one JSON document instead of text.
     """
+    from speedup_patch.evaluation.floor import floor_line
     from speedup_patch.evaluation.run import EvaluationConfig
     from speedup_patch.evaluation.run import evaluate as run
     from speedup_patch.evaluation.table import COLUMNS, summary_rows
     from speedup_patch.progress import show_progress
     from speedup_patch.tables import text_table
 
+    if rerun and not traces:
+        raise InputError("--rerun is made from traces; leave out --no-traces")
+    if rerun:
+        from speedup_patch.evaluation.rerun_log import import_rerun
+
+        import_rerun()
     config = EvaluationConfig(env, policy, scheduler, episodes, seed)
     with show_progress(quiet=json) as report:
-        result = run(config, out, processes=processes or available_cores(), report=report)
+        result = run(config, out, processes=processes or available_cores(), traces=traces, report=report)
+    if rerun:
+        from speedup_patch.envs import make_env
+        from speedup_patch.evaluation.rerun_log import write_rerun
+
+        write_rerun(out, make_env(env).robot, scheduler, config.seeds, rerun)
     if json:
         print_json(result.to_json())
     else:
         terminal().print(text_table(COLUMNS, summary_rows(result.schedulers), f"{env}, {episodes} paired episodes"))
+        if result.floor:
+            print(floor_line(result.floor))

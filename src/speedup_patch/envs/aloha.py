@@ -20,6 +20,7 @@ from gym_aloha.constants import (
 from gym_aloha.utils import sample_box_pose, sample_insertion_pose
 from jaxtyping import Float
 
+from speedup_patch.envs.stage import Stage, View
 from speedup_patch.errors import InputError
 from speedup_patch.interfaces import Observation
 from speedup_patch.robots import ALOHA, Robot
@@ -35,6 +36,8 @@ MAX_STEPS = 900
 
 ROBOT_QPOS = 16
 """Two arms of six joints and two fingers come first in qpos; the objects' free joints follow."""
+
+VIEW = View((0.0, 0.5, 0.175), distance=0.93, azimuth=90.0, elevation=-35.0)
 
 _STATE_MASK = int(mujoco.mjtState.mjSTATE_INTEGRATION)
 
@@ -113,6 +116,11 @@ class AlohaEnv:
         mujoco.mj_step1(self.model, self._data)
         self._state, self._previous_state = snapshot.state, snapshot.previous_state
         return self._observe()
+
+    @property
+    def stage(self) -> Stage:
+        """What a film needs: the table and both arms, from the front."""
+        return Stage(self.model, self._data, VIEW, headlight=0.55)
 
     def close(self) -> None:
         """Nothing to release: no renderer is ever opened."""

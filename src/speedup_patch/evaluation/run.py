@@ -15,13 +15,16 @@ from speedup_patch.data import Decision, EpisodeResult
 from speedup_patch.envs import make_env
 from speedup_patch.errors import InputError
 from speedup_patch.evaluation.compare import SchedulerSummary, summarise
-from speedup_patch.evaluation.rollout import run_episode
+from speedup_patch.evaluation.floor import Floor, run_floor
+from speedup_patch.evaluation.rollout import trace_episode
 from speedup_patch.evaluation.schedulers import schedule_policy
 from speedup_patch.evaluation.table import markdown
+from speedup_patch.evaluation.traces import write_trace
 from speedup_patch.interfaces import Env
 from speedup_patch.patch import ScheduledPolicy
 from speedup_patch.policies import load_policy
 from speedup_patch.reporting import Report, silent
+from speedup_patch.robots import Robot
 
 SEEDS_PER_TASK = 5
 
@@ -53,6 +56,8 @@ class EvaluationResult:
 
     config: EvaluationConfig
     schedulers: dict[str, SchedulerSummary]
+    floor: Floor | None
+    """What is possible at best; None without the successes of base, or without their traces."""
 
     def to_json(self) -> dict[str, object]:
         """The document that ``sup eval --json`` prints."""
@@ -62,15 +67,22 @@ class EvaluationResult:
             "episodes": self.config.episodes,
             "first_seed": self.config.first_seed,
             "schedulers": {name: asdict(summary) for name, summary in self.schedulers.items()},
+            "floor": asdict(self.floor) if self.floor else None,
         }
 
 
-def evaluate(config: EvaluationConfig, out: Path, *, processes: int, report: Report = silent) -> EvaluationResult:
-    """Runs what ``out`` does not hold yet, writes every episode as it ends, and returns the table."""
-    _load_once(config)
+def evaluate(
+    config: EvaluationConfig, out: Path, *, processes: int, traces: bool = True, report: Report = silent
+) -> EvaluationResult:
+    """Runs what ``out`` does not hold yet, writes every episode as it ends, and returns the table.
+
+    With ``traces``, every episode that runs also leaves its trace in ``out``.
+    """
+    robot = _load_once(config)
     out.mkdir(parents=True, exist_ok=True)
     _refuse_other_run(config, out)
     episodes_file = out / "episodes.jsonl"
+    _drop_cut_line(episodes_file)
     done = read_episodes(episodes_file)
     missing = [
         (spec, [seed for seed in config.seeds if seed not in {r.seed for r in done.get(spec, [])}])
@@ -82,7 +94,7 @@ def evaluate(config: EvaluationConfig, out: Path, *, processes: int, report: Rep
     total = config.episodes * len(config.schedulers)
     finished = total - sum(len(seeds) for _, seeds in tasks)
     with episodes_file.open("a") as file:
-        for spec, results in _run_tasks(config, tasks, processes):
+        for spec, results in _run_tasks(config, tasks, processes, out if traces else None):
             for result in results:
                 file.write(json.dumps({"scheduler": spec, **asdict(result)}) + "\n")
             file.flush()
@@ -93,15 +105,20 @@ def evaluate(config: EvaluationConfig, out: Path, *, processes: int, report: Rep
         spec: sorted((r for r in everything[spec] if r.seed in config.seeds), key=lambda r: r.seed)
         for spec in config.schedulers
     }
-    result = EvaluationResult(config, summarise(chosen, np.random.default_rng(0)))
+    successes = [result.seed for result in chosen.get("base", []) if result.success]
+    patches = [path for spec in config.schedulers if (path := named_path(spec))]
+    floor = run_floor(out, robot, successes, patches)
+    result = EvaluationResult(config, summarise(chosen, np.random.default_rng(0)), floor)
     write_json(out / "results.json", result.to_json())
     write_text_atomically(out / "table.md", markdown(result.schedulers))
     return result
 
 
-def _load_once(config: EvaluationConfig) -> None:
-    """Finds a wrong environment, policy or scheduler before any process is started."""
-    _Worker(config.env, config.policy).load_all(config.schedulers)
+def _load_once(config: EvaluationConfig) -> Robot:
+    """The environment's robot; finds a wrong environment, policy or scheduler before any process is started."""
+    worker = _Worker(config.env, config.policy, None)
+    worker.load_all(config.schedulers)
+    return worker.env.robot
 
 
 def _refuse_other_run(config: EvaluationConfig, out: Path) -> None:
@@ -122,11 +139,16 @@ def _refuse_other_run(config: EvaluationConfig, out: Path) -> None:
     write_json(path, {**own, "contents": {**before, **contents}})
 
 
+def named_path(spec: str) -> Path | None:
+    """The file or folder that a policy or scheduler names; None when it names none."""
+    paths = [Path(spec.rpartition(mark)[2]) for mark in ("+", ":")]
+    return next((path for path in paths if path.exists()), None)
+
+
 def content_digest(spec: str) -> str | None:
     """A hash of the file or folder that a policy or scheduler names; None when it names none."""
-    path = Path(spec.rpartition("+")[2])
-    path = path if path.exists() else Path(spec.rpartition(":")[2])
-    if not path.exists():
+    path = named_path(spec)
+    if path is None:
         return None
     digest = hashlib.sha256()
     for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
@@ -136,15 +158,9 @@ def content_digest(spec: str) -> str | None:
 
 
 def read_episodes(path: Path) -> dict[str, list[EpisodeResult]]:
-    """Every whole line of an episodes file; a last line cut short by a kill is left out and run again."""
+    """Every whole line of an episodes file; a last line that is not whole, or not yet, is left out."""
     results: dict[str, list[EpisodeResult]] = {}
-    if not path.exists():
-        return results
-    lines = path.read_text().splitlines(keepends=True)
-    if lines and not lines[-1].endswith("\n"):
-        path.write_text("".join(lines[:-1]))
-        lines = lines[:-1]
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(_whole_lines(path), start=1):
         try:
             record = json.loads(line)
             decisions = tuple(Decision(**decision) for decision in record.pop("decisions"))
@@ -155,13 +171,27 @@ def read_episodes(path: Path) -> dict[str, list[EpisodeResult]]:
     return results
 
 
+def _whole_lines(path: Path) -> list[str]:
+    lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+    return lines[:-1] if lines and not lines[-1].endswith("\n") else lines
+
+
+def _drop_cut_line(path: Path) -> None:
+    """A last line cut short by a kill is removed, so that lines can be appended; its episode is run again."""
+    whole = "".join(_whole_lines(path))
+    if path.exists() and path.read_text() != whole:
+        write_text_atomically(path, whole)
+
+
 class _Worker:
     """One process's environment and policies, made once and used for many episodes."""
 
-    def __init__(self, env: str, policy: str) -> None:
+    def __init__(self, env: str, policy: str, traced: Path | None) -> None:
         self.env: Env = make_env(env)
         self.policy = load_policy(policy)
         self.loaded: dict[str, ScheduledPolicy] = {}
+        self.traced = traced
+        """The run folder that traces go to, if they are kept."""
 
     def load_all(self, specs: Iterable[str]) -> None:
         for spec in specs:
@@ -173,15 +203,21 @@ class _Worker:
         return self.loaded[spec]
 
     def run(self, spec: str, seeds: Sequence[int]) -> list[EpisodeResult]:
-        return [run_episode(self.env, self.scheduled(spec), seed) for seed in seeds]
+        return [self._run_one(spec, seed) for seed in seeds]
+
+    def _run_one(self, spec: str, seed: int) -> EpisodeResult:
+        result, trace = trace_episode(self.env, self.scheduled(spec), seed)
+        if self.traced:
+            write_trace(self.traced, spec, seed, trace)
+        return result
 
 
 _worker: _Worker | None = None
 
 
-def _start_worker(env: str, policy: str) -> None:
+def _start_worker(env: str, policy: str, traced: Path | None) -> None:
     global _worker
-    _worker = _Worker(env, policy)
+    _worker = _Worker(env, policy, traced)
 
 
 def _run_in_worker(spec: str, seeds: Sequence[int]) -> list[EpisodeResult]:
@@ -190,13 +226,13 @@ def _run_in_worker(spec: str, seeds: Sequence[int]) -> list[EpisodeResult]:
 
 
 def _run_tasks(
-    config: EvaluationConfig, tasks: Sequence[tuple[str, list[int]]], processes: int
+    config: EvaluationConfig, tasks: Sequence[tuple[str, list[int]]], processes: int, traced: Path | None
 ) -> Iterable[tuple[str, list[EpisodeResult]]]:
     """Results in the order in which they finish; an error in any episode stops the run and is raised here."""
     if not tasks:
         return
     context = multiprocessing.get_context("spawn")
-    arguments = (config.env, config.policy)
+    arguments = (config.env, config.policy, traced)
     with ProcessPoolExecutor(min(processes, len(tasks)), context, _start_worker, arguments) as pool:
         futures = {pool.submit(_run_in_worker, spec, seeds): spec for spec, seeds in tasks}
         try:

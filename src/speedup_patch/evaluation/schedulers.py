@@ -1,18 +1,23 @@
 """From the text of a scheduler, such as ``fixed:2`` or ``dwell+mpc:my.patch``, to a policy that runs it."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 from speedup_patch.baselines import FixedRate, GreedyMpc, GripperDwell, OneRatePerChunk, SpeedCap
+from speedup_patch.candidates import Candidates, Rates, Retimings, bind
 from speedup_patch.errors import InputError
-from speedup_patch.interfaces import ChunkPolicy, RateChooser
+from speedup_patch.interfaces import ChunkPolicy, RateChooser, Scheduler
 from speedup_patch.patch import ScheduledPolicy
-from speedup_patch.retiming import Retiming, RetimingConfig
+from speedup_patch.retiming import Boldness, PlainLimits, Retiming, RetimingConfig
 from speedup_patch.robots import Robot
 from speedup_patch.runtime.engine import Engine, load_engine, patch_engine
 from speedup_patch.runtime.patch_folder import LoadedPatch, load_patch
 
-SPEC_HELP = "base, fixed:RATE, mpc:PATCH, speedcap:PATCH, retime:PATCH, a PATCH folder, or dwell+ before any of them"
+SPEC_HELP = (
+    "base, fixed:RATE, mpc:PATCH, speedcap:PATCH, retime:PATCH, a PATCH folder, "
+    "without-lead:PATCH, without-limit:PATCH, without-retiming:PATCH, or dwell+ before any of them"
+)
 
 
 def schedule_policy(spec: str, policy: ChunkPolicy, robot: Robot) -> ScheduledPolicy:
@@ -30,15 +35,12 @@ def find_engine(spec: str, robot: Robot) -> Engine:
         return _rule_engine(robot, FixedRate(1.0))
     if kind == "fixed" and rest:
         return _rule_engine(robot, FixedRate(_number(rest, spec)))
-    if kind in ("mpc", "speedcap") and rest:
+    if kind in RULES and rest:
         patch = load_patch(Path(rest), robot)
-        chooser = _rule(kind, patch)
-        return replace(patch_engine(patch), new_scheduler=lambda: OneRatePerChunk(chooser, patch.rates.tail))
-    if kind == "retime" and rest:
+        return replace(patch_engine(patch), new_scheduler=lambda: RULES[kind](patch))
+    if kind.startswith("without-") and rest:
         patch = load_patch(Path(rest), robot)
-        return replace(
-            patch_engine(patch), new_scheduler=lambda: Retiming(patch.world_model, patch.limits, RetimingConfig())
-        )
+        return patch_engine(patch, _ablated(patch, kind.removeprefix("without-"), spec))
     if Path(spec).is_dir():
         return load_engine(Path(spec), robot)
     raise InputError(f"unknown scheduler {spec!r}; a scheduler is {SPEC_HELP}")
@@ -48,10 +50,30 @@ def _rule_engine(robot: Robot, chooser: RateChooser) -> Engine:
     return Engine(robot, lambda: OneRatePerChunk(chooser))
 
 
-def _rule(kind: str, patch: LoadedPatch) -> RateChooser:
-    if kind == "mpc":
-        return GreedyMpc(patch.world_model, patch.rates, patch.epsilon, patch.measure)
-    return SpeedCap(patch.world_model, patch.rates, patch.speed_limit)
+RULES: dict[str, Callable[[LoadedPatch], Scheduler]] = {
+    "mpc": lambda patch: GreedyMpc(patch.world_model, patch.candidates, patch.epsilon, patch.measure, patch.limits),
+    "speedcap": lambda patch: OneRatePerChunk(SpeedCap(patch.world_model, Rates(), patch.speed_limit)),
+    "retime": lambda patch: PlainLimits(
+        patch.world_model, Retiming(patch.robot, patch.limits, RetimingConfig()), PLAIN_LEVEL
+    ),
+}
+"""Schedulers without a learned part that read a patch folder."""
+
+PLAIN_LEVEL = Boldness(4.0)
+"""Nothing faster than demonstrated, no moment more than four times its pace."""
+
+
+def _ablated(patch: LoadedPatch, part: str, spec: str) -> Candidates:
+    """The patch's options with a part taken away; its critic judges whatever chunks it is shown."""
+    choices = patch.choices
+    if not isinstance(choices, Retimings):
+        raise InputError(f"scheduler {spec!r}: only a patch that retimes has parts to leave out")
+    if part == "retiming":
+        return bind(Rates(), patch.robot, patch.limits, lead=choices.common.gripper_lead)
+    if part not in ("lead", "limit"):
+        raise InputError(f"scheduler {spec!r}: what can be left out is lead, limit or retiming, not {part!r}")
+    common = replace(choices.common, **{f"gripper_{part}": False})
+    return bind(replace(choices, common=common), patch.robot, patch.limits)
 
 
 def _number(text: str, spec: str) -> float:
