@@ -179,10 +179,17 @@ def test_divergence_is_an_error_not_a_result() -> None:
         train(Scripted([float("nan")]), SAMPLES, CONFIG, stage="line", device=CPU)
 
 
-def test_progress_is_reported_at_every_evaluation() -> None:
+def test_the_start_and_every_evaluation_are_reported() -> None:
     seen: list[tuple[str, int, int, set[str]]] = []
     train(Regression(), SAMPLES, CONFIG, stage="line", device=CPU, report=lambda *a: seen.append((*a[:3], set(a[3]))))
-    assert seen == [("line", step, 4, {"loss", "held_out_loss"}) for step in (2, 4)]
+    assert seen == [("line", 0, 4, set()), *(("line", step, 4, {"loss", "held_out_loss"}) for step in (2, 4))]
+
+
+def test_steps_between_evaluations_are_reported_when_they_take_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("speedup_patch.training.SECONDS_BETWEEN_REPORTS", 0.0)
+    seen: list[tuple[int, bool]] = []
+    train(Regression(), SAMPLES, CONFIG, stage="line", device=CPU, report=lambda *a: seen.append((a[1], bool(a[3]))))
+    assert seen == [(0, False), (1, False), (2, False), (2, True), (3, False), (4, False), (4, True)]
 
 
 def test_batches_differ_by_step_and_seed_and_repeat() -> None:

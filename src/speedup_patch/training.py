@@ -7,7 +7,8 @@ bit, as one that was never interrupted (on CPU; CUDA kernels may not repeat them
 
 import json
 import math
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Protocol, cast, runtime_checkable
@@ -18,11 +19,14 @@ from jaxtyping import Int
 
 from speedup_patch.array_files import check_same_shapes
 from speedup_patch.errors import InputError
-from speedup_patch.reporting import Report, silent
+from speedup_patch.reporting import HELD_OUT, Report, silent
 from speedup_patch.tensor_files import load_tensors, save_tensors
 
 BATCHES_AT_ONCE = 256
 """Batches drawn and sent to the device together, so that the device need not wait for every one."""
+
+SECONDS_BETWEEN_REPORTS = 1.0
+"""How often the steps between two evaluations are told of."""
 
 
 @dataclass(frozen=True)
@@ -115,9 +119,11 @@ def train(
     progress = _Progress(0, [], {})
     if resume and checkpoint is not None and checkpoint.exists():
         progress = _load_checkpoint(checkpoint, learner, samples, config, stage, device)
+    report(stage, progress.step, config.steps, {})
+    moved = _now_and_then(report, stage, config.steps)
     while progress.step < config.steps and not 0 < config.patience <= progress.stale:
         until = min(config.steps, (progress.step // config.evaluate_every + 1) * config.evaluate_every)
-        losses = _update_until(learner, samples, config, progress.step, until, device)
+        losses = _update_until(learner, samples, config, progress.step, until, device, moved)
         held_out = learner.evaluate()
         if not math.isfinite(held_out["loss"]):
             raise InputError(
@@ -129,24 +135,43 @@ def train(
             progress.best = _copy(learner.tensors())
         if checkpoint is not None:
             _save_checkpoint(checkpoint, learner, progress, samples, config, stage)
-        report(
-            stage, until, config.steps, {**losses, **{f"held_out_{name}": value for name, value in held_out.items()}}
-        )
+        figures = {**losses, **{f"{HELD_OUT}{name}": value for name, value in held_out.items()}}
+        report(stage, until, config.steps, figures)
     learner.load_tensors(progress.best)
     return progress.history
 
 
+def _now_and_then(report: Report, stage: str, total: int) -> Callable[[int], None]:
+    """Tells the report of a step that was taken, but not more often than is worth reading."""
+    last = time.monotonic()
+
+    def moved(step: int) -> None:
+        nonlocal last
+        if time.monotonic() - last >= SECONDS_BETWEEN_REPORTS:
+            last = time.monotonic()
+            report(stage, step, total, {})
+
+    return moved
+
+
 def _update_until(
-    learner: Learner, samples: int, config: LoopConfig, start: int, until: int, device: torch.device
+    learner: Learner,
+    samples: int,
+    config: LoopConfig,
+    start: int,
+    until: int,
+    device: torch.device,
+    moved: Callable[[int], None],
 ) -> dict[str, float]:
     """Trains from step ``start`` to ``until`` and returns the mean of each loss."""
     totals: dict[str, torch.Tensor] = {}
     for first in range(start, until, BATCHES_AT_ONCE):
         steps = range(first, min(first + BATCHES_AT_ONCE, until))
         batches = np.stack([batch_indices(samples, config.batch_size, config.seed, step) for step in steps])
-        for batch in torch.from_numpy(batches).to(device):
+        for step, batch in zip(steps, torch.from_numpy(batches).to(device), strict=True):
             for name, loss in learner.update(batch).items():
                 totals[name] = totals[name] + loss if name in totals else loss
+            moved(step + 1)
     return {name: float(total) / (until - start) for name, total in totals.items()}
 
 

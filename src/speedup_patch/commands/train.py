@@ -1,6 +1,8 @@
 """``sup train``."""
 
 import shutil
+import sys
+from contextlib import nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -25,6 +27,7 @@ def train(
     steps: int | None = None,
     device: str = "auto",
     seed: int = 0,
+    tensorboard: bool = True,
     resume: bool = False,
     overwrite: bool = False,
     json: bool = False,
@@ -44,13 +47,16 @@ def train(
         steps: Training steps for each network, instead of the preset's.
         device: auto, cpu, cuda or mps.
         seed: Everything random follows from it.
+        tensorboard: Write TensorBoard files: OUT.training/events while it runs, OUT/training when it is done.
         resume: Go on with a run that was stopped.
         overwrite: Replace OUT if it exists.
         json: Print one JSON document instead of text.
     """
     from speedup_patch.artefacts import refuse_existing
+    from speedup_patch.event_files import write_events
     from speedup_patch.pipeline import train_patch
     from speedup_patch.progress import show_progress
+    from speedup_patch.reporting import silent, together
     from speedup_patch.robots import find_robot
     from speedup_patch.training import choose_device
 
@@ -61,7 +67,11 @@ def train(
         shutil.rmtree(workspace)
     described, chosen_device = find_robot(robot), choose_device(device)
     read = reading.read(datasets, described)
-    with show_progress(quiet=json) as report:
+    events = workspace / "events" if tensorboard and _can_write_events() else None
+    with (
+        show_progress(quiet=json) as shown,
+        write_events(events) if events else nullcontext(silent) as written,
+    ):
         patch = train_patch(
             read.demonstrations,
             robot_at_data_rate(described, read),
@@ -69,11 +79,11 @@ def train(
             device=chosen_device,
             workspace=workspace,
             resume=resume,
-            report=report,
+            report=together(shown, written),
         )
     selected = {"selection": asdict(reading), "left_out": [bad.number for bad in read.left_out]}
     patch.description.provenance["data"].update(selected)
-    patch.save(out, overwrite)
+    patch.save(out, overwrite, events)
     shutil.rmtree(workspace, ignore_errors=True)
     if json:
         print_json({"out": str(out), **patch.description.provenance, "left_out": left_out_json(read)})
@@ -83,6 +93,16 @@ def train(
     print(f"held-out states: mean rate {figures['rate_mean']:.2f}, violating choices {figures['violating']:.1%}")
     if not config.penalty_is_safe:
         print(f"note: penalty {config.penalty:g} is below the bound that guarantees safety (the paper's own setting)")
+
+
+def _can_write_events() -> bool:
+    from speedup_patch.event_files import can_write_events
+
+    if can_write_events():
+        return True
+    note = "note: no TensorBoard files, for tensorboardX is not installed (pip install 'speedup-patch[train]')"
+    print(note, file=sys.stderr)
+    return False
 
 
 def _training_config(
@@ -95,16 +115,19 @@ def _training_config(
     steps: int | None,
     seed: int,
 ):
+    from speedup_patch.candidates import Rates
     from speedup_patch.presets import find_preset
     from speedup_patch.robots import find_robot
     from speedup_patch.world_model.training import resolve_kind
 
     config = replace(find_preset(preset), seed=seed)
+    choices = config.choices
     if rates is not None:
-        config = replace(config, rates=replace(config.rates, values=_numbers(rates)))
-    elif chunk is not None and chunk > 1:  # a short chunk leaves no room for the fastest rates
-        values = tuple(value for value in config.rates.values if value <= chunk)
-        config = replace(config, rates=replace(config.rates, values=values))
+        whole = choices if isinstance(choices, Rates) else Rates()
+        config = replace(config, choices=replace(whole, values=_numbers(rates)))
+    elif chunk is not None and chunk > 1 and isinstance(choices, Rates):  # no room for the fastest in a short chunk
+        values = tuple(value for value in choices.values if value <= chunk)
+        config = replace(config, choices=replace(choices, values=values))
     if chunk is not None:
         config = replace(config, chunk_length=chunk)
     if epsilon is not None:
