@@ -26,7 +26,7 @@ from torch import Tensor, nn
 
 OPSET = 18
 LARGEST_ERROR = 1e-4  # in the actions' own unit
-LARGEST_FILE = 10_000_000  # bytes
+LARGEST_FILE = 4_000_000  # bytes
 
 
 class RawAct(nn.Module):

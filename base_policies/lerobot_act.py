@@ -5,6 +5,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import torch
+from stand_in_packages import stand_in_for_unused_packages
 
 
 def declare_missing_operators() -> torch.library.Library | None:
@@ -26,6 +27,7 @@ def declare_missing_operators() -> torch.library.Library | None:
 
 
 _operators = declare_missing_operators()  # kept: the declarations vanish with the object that made them
+stand_in_for_unused_packages()
 
 from lerobot.configs.types import FeatureType, NormalizationMode, PolicyFeature  # noqa: E402
 from lerobot.policies.act.configuration_act import ACTConfig  # noqa: E402

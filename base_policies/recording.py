@@ -29,7 +29,7 @@ class Recording:
     tasks: tuple[str, ...]
     robot: str
     control_hz: float
-    fingerprint: str  # SHA-256 of the file
+    fingerprint: str  # SHA-256 of the file, or of the hashes of several
 
     def __post_init__(self) -> None:
         lengths = {len(values) for values in self.features.values()} | {int(self.episode_ends[-1])}
@@ -57,6 +57,23 @@ def read_recording(path: Path) -> Recording:
             control_hz=float(file["control_hz"]),
             fingerprint=hashlib.sha256(path.read_bytes()).hexdigest(),
         )
+
+
+def read_recordings(paths: list[Path]) -> Recording:
+    """The episodes of several files of the same robot and environment, one file after the other."""
+    parts = [read_recording(path) for path in paths]
+    if len({(part.robot, part.control_hz) for part in parts}) != 1:
+        raise ValueError(f"{', '.join(map(str, paths))} are not of one robot at one control frequency")
+    before = np.cumsum([0, *(part.episode_ends[-1] for part in parts[:-1])])
+    digests = "".join(part.fingerprint for part in parts)
+    return Recording(
+        features={name: np.concatenate([part.features[name] for part in parts]) for name in parts[0].features},
+        episode_ends=np.concatenate([part.episode_ends + start for part, start in zip(parts, before, strict=True)]),
+        tasks=tuple(dict.fromkeys(task for part in parts for task in part.tasks)),
+        robot=parts[0].robot,
+        control_hz=parts[0].control_hz,
+        fingerprint=digests if len(parts) == 1 else hashlib.sha256(digests.encode()).hexdigest(),
+    )
 
 
 def measure_statistics(features: dict[str, np.ndarray], smallest_std: float) -> Statistics:

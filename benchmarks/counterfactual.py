@@ -10,7 +10,6 @@ between them is compared with what every world model, trained on the demonstrati
 import platform
 import sys
 import time
-from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -18,23 +17,18 @@ from typing import Any
 
 import numpy as np
 import tyro
-from jaxtyping import Bool, Float, Int
 
 from speedup_patch import __version__
-from speedup_patch.acceleration import accelerate
 from speedup_patch.artefacts import write_json, write_text_atomically
+from speedup_patch.bench.true_deviation import collect_decisions, predicted_deviations, score_groups, true_deviations
 from speedup_patch.datasets import read_demonstrations
 from speedup_patch.envs import make_env
 from speedup_patch.errors import InputError
-from speedup_patch.interfaces import ChunkPolicy, Env
-from speedup_patch.maths.deviation import time_aligned_deviation
-from speedup_patch.maths.statistics import auroc, missed_violation_share, spearman
-from speedup_patch.observations import observe
+from speedup_patch.limits import read_limits
 from speedup_patch.policies import load_policy
 from speedup_patch.progress import show_progress
-from speedup_patch.relabel import Rates, predict_counterfactuals
+from speedup_patch.relabel import Measure
 from speedup_patch.training import choose_device
-from speedup_patch.warp import uniform_warp
 from speedup_patch.world_model.config import Kind, WorldModelConfig
 from speedup_patch.world_model.training import train_world_model
 
@@ -57,110 +51,12 @@ class Settings:
     first_seed: int = 50_000
     epsilon: float = 0.02
     """The tolerance above which a deviation is a violation."""
+    measure: Measure = "time_aligned"
     steps: int | None = None
     """Training steps of the networks; their own default when not given."""
     seed: int = 0
     device: str = "auto"
     out: Path = Path("benchmarks/results")
-
-
-@dataclass(frozen=True)
-class Decisions:
-    """N moments at which the policy was asked, and what each of R rates truly did from there."""
-
-    observations: Float[np.ndarray, "N O"]
-    chunks: Float[np.ndarray, "N n A"]
-    true: Float[np.ndarray, "N R"]
-    driven: Float[np.ndarray, " N"]
-    """The rate at which this episode ran."""
-    first: Bool[np.ndarray, " N"]
-    """Whether this is the first chunk of its episode."""
-    seed: Int[np.ndarray, " N"]
-
-
-def collect_decisions(
-    settings: Settings, env: Env, policy: ChunkPolicy, report: Callable[[int, int], None]
-) -> Decisions:
-    """Every decision of every episode, with the true deviation at each rate."""
-    rows: list[dict[str, Any]] = []
-    runs = [(rate, settings.first_seed + i) for rate in settings.driven for i in range(settings.episodes)]
-    for done, (rate, seed) in enumerate(runs, start=1):
-        for step, row in enumerate(_run_episode(settings, env, policy, rate, seed)):
-            rows.append(row | {"driven": rate, "first": step == 0, "seed": seed})
-        report(done, len(runs))
-    return Decisions(**{name: np.array([row[name] for row in rows]) for name in rows[0]})
-
-
-def _run_episode(
-    settings: Settings, env: Env, policy: ChunkPolicy, rate: float, seed: int
-) -> Iterator[dict[str, np.ndarray]]:
-    observation = env.reset(seed)
-    policy.reset()
-    steps, success = 0, False
-    while steps < env.max_steps and not success:
-        chunk = policy.infer(observation)
-        o = observe(env.robot, observation["state"], observation["previous_state"])
-        yield {"observations": o, "chunks": chunk, "true": true_deviations(env, chunk, settings.rates)}
-        for action in accelerate(env.robot, chunk, uniform_warp(len(chunk), rate)).actions:
-            observation, success = env.step(action)
-            steps += 1
-            if success:
-                break
-
-
-def true_deviations(env: Env, chunk: Float[np.ndarray, "n A"], rates: tuple[float, ...]) -> Float[np.ndarray, " R"]:
-    """The deviation of each rate, executed from this moment; the environment is left as it was."""
-    moment = env.save()
-    start = env.robot.poses(env.restore(moment)["state"])
-
-    def execute(actions: Float[np.ndarray, "l A"]) -> Float[np.ndarray, "l arms 7"]:
-        env.restore(moment)
-        return env.robot.poses(np.stack([env.step(action)[0]["state"] for action in actions]))
-
-    reference = execute(chunk)
-    deviations: list[float] = []
-    for rate in rates:
-        warp = uniform_warp(len(chunk), rate)
-        accelerated = execute(accelerate(env.robot, chunk, warp).actions)
-        deviations.append(float(time_aligned_deviation(start, reference, accelerated, warp.positions)))
-    env.restore(moment)
-    return np.array(deviations)
-
-
-def score(true: Float[np.ndarray, " n"], predicted: Float[np.ndarray, " n"], epsilon: float) -> dict[str, float | None]:
-    """How well predictions agree with the truth; None where the data cannot tell."""
-    violating = true > epsilon
-    calm = ~violating
-    figures = {
-        "decisions": float(len(true)),
-        "spearman": spearman(true, predicted),
-        "mean_absolute_error": float(np.abs(predicted - true).mean()),
-        "bias": float((predicted - true).mean()),
-        "violation_auroc": auroc(violating, predicted),
-        "missed_violation_share": missed_violation_share(true, predicted, epsilon),
-        "false_alarm_share": float((predicted[calm] > epsilon).mean()) if calm.any() else np.nan,
-        "violation_share": float(violating.mean()),
-        "true_mean": float(true.mean()),
-    }
-    return {name: value if np.isfinite(value) else None for name, value in figures.items()}
-
-
-def score_groups(settings: Settings, decisions: Decisions, predicted: Float[np.ndarray, "N R"]) -> dict[str, Any]:
-    """Scores per group of states, and there per rate and pooled over rates."""
-    groups = {
-        "1x states": (decisions.driven == 1.0) & ~decisions.first,
-        "accelerated states": (decisions.driven > 1.0) & ~decisions.first,
-        "first chunks": decisions.first,
-    }
-    table: dict[str, Any] = {}
-    for name, rows in groups.items():
-        if not rows.any():
-            continue
-        true, guess = decisions.true[rows], predicted[rows]
-        table[name] = {
-            f"{rate:g}": score(true[:, r], guess[:, r], settings.epsilon) for r, rate in enumerate(settings.rates)
-        } | {"pooled": score(true.ravel(), guess.ravel(), settings.epsilon)}
-    return table
 
 
 COLUMNS = {
@@ -189,7 +85,8 @@ def markdown(settings: Settings, models: dict[str, Any], command: str) -> str:
     trained = ", ".join(f"{name} {result['training_seconds']:.0f} s" for name, result in models.items())
     return (
         f"# Counterfactual deviation, {settings.env}\n\n"
-        f"Predicted against true deviation (state restored, A and A^k executed), tolerance {settings.epsilon:g}; "
+        f"Predicted against true deviation ({settings.measure}; state restored, A and A^k executed), "
+        f"tolerance {settings.epsilon:g}; "
         f"policy `{settings.policy}`, driven at {', '.join(f'{rate:g}x' for rate in settings.driven)}, "
         f"{settings.episodes} episodes each. Training took: {trained}.\n\n"
         f"    {command}\n\n" + "".join(f"| {' | '.join(line)} |\n" for line in lines)
@@ -205,8 +102,13 @@ def measure(settings: Settings) -> dict[str, Any]:
     env, policy = make_env(settings.env), load_policy(settings.policy)
     demonstrations = read_demonstrations(settings.demos)
     device = choose_device(settings.device)
+    limits = read_limits(env.robot, demonstrations)
+    runs = [(rate, settings.first_seed + i) for rate in settings.driven for i in range(settings.episodes)]
     with show_progress() as report:
-        decisions = collect_decisions(settings, env, policy, lambda done, total: report("decisions", done, total, {}))
+        decisions = collect_decisions(
+            env, policy, settings.rates, runs, lambda done, total: report("decisions", done, total, {})
+        )
+        true = true_deviations(env.robot, limits, decisions, settings.rates, settings.measure)
         training, held_out = demonstrations.split(0.1, np.random.default_rng(settings.seed))
         models: dict[str, Any] = {}
         for kind in settings.models:
@@ -218,13 +120,13 @@ def measure(settings: Settings) -> dict[str, Any]:
                 training, held_out, env.robot, config, device=device, report=report
             )
             seconds = time.perf_counter() - started
-            predicted = predict_counterfactuals(
-                model, decisions.observations, decisions.chunks, Rates(settings.rates)
-            ).deviations
+            predicted = predicted_deviations(
+                model, limits, decisions.observations, decisions.chunks, settings.rates, settings.measure
+            )
             models[kind] = {
                 "training_seconds": seconds,
                 "held_out": held_out_figures,
-                "scores": score_groups(settings, decisions, predicted),
+                "scores": score_groups(decisions, true, predicted, settings.rates, settings.epsilon),
             }
     env.close()
     return models

@@ -55,14 +55,15 @@ def test_a_suites_demonstrations_take_turns_over_its_tasks() -> None:
         assert not strayed[:, 6].any(), "the gripper's command is never disturbed"
 
 
-def test_demonstrations_of_a_suite_leave_out_tasks_without_an_expert() -> None:
+@pytest.mark.parametrize("first", [0, FIRST_SEED], ids=["evaluation", "demonstrations"])
+def test_a_suite_leaves_out_tasks_without_an_expert(first: int) -> None:
     env = make_env("libero/goal")
     assert isinstance(env, LiberoEnv)
     experts = [name for name in SCRIPTS if name.startswith("libero/goal/")]
     assert len(experts) < 10
     seen = []
     for number in range(len(experts)):
-        env.reset(FIRST_SEED + number)
+        env.reset(first + number)
         seen.append(env.task.name)
     assert seen == experts
     env.close()

@@ -12,6 +12,7 @@ from speedup_patch.envs.libero_scripts import has_script
 from speedup_patch.envs.libero_setup import prepare_libero
 from speedup_patch.envs.libero_simulator import SimulatorSnapshot, TaskSimulator
 from speedup_patch.envs.libero_tasks import MAX_STEPS, LiberoTask, parse_name
+from speedup_patch.envs.stage import Stage
 from speedup_patch.errors import InputError
 from speedup_patch.interfaces import Observation
 from speedup_patch.robots import Robot, find_robot
@@ -39,8 +40,7 @@ def choose_start(tasks: Sequence[LiberoTask], seed: int) -> Start:
 
     Seeds count the tasks first: seed s takes task s % n of n, and its s // n-th start. Seeds below ``FIRST_SEED``
     evaluate: their starts are LIBERO's states 0 .. 19 as they are, then the same again with the arm moved at random.
-    Seeds from there on are for demonstrations: states 20 .. 49, always with the arm moved; a suite then counts only
-    the tasks that have a scripted expert.
+    Seeds from there on are for demonstrations: states 20 .. 49, always with the arm moved.
     """
     if seed < 0:
         raise InputError(f"a LIBERO seed must not be negative, not {seed}")
@@ -65,7 +65,7 @@ class LiberoSnapshot:
 
 
 class LiberoEnv:
-    """One LIBERO task, or a suite of ten where the seed picks the task; implements ``Env``.
+    """One LIBERO task, or a suite where the seed picks the task among those with a scripted expert; an ``Env``.
 
     Observations: ``state`` (8,) and ``previous_state`` (8,) as in the robot ``panda_libero``, ``environment_state`` as
     libero_scene.py lays it out, and ``image.<camera>`` (128, 128, 3) for every camera asked for.
@@ -77,10 +77,10 @@ class LiberoEnv:
         self.name = name
         self.robot: Robot = find_robot("panda_libero")
         self.max_steps = MAX_STEPS[self._parsed.suite]
-        self._demonstrated = tuple(filter(has_script, self._parsed.tasks)) or self._parsed.tasks
+        self._tasks = tuple(filter(has_script, self._parsed.tasks)) or self._parsed.tasks
         self._cameras = tuple(cameras)
         self._simulators: dict[LiberoTask, TaskSimulator] = {}
-        self._task = self._parsed.tasks[0]
+        self._task = self._tasks[0]
         self._state = self._previous_state = np.zeros(self.robot.state_size)
 
     @property
@@ -102,7 +102,7 @@ class LiberoEnv:
 
     def reset(self, seed: int) -> Observation:
         """Starts the episode that ``choose_start`` says."""
-        start = choose_start(self._parsed.tasks if seed < FIRST_SEED else self._demonstrated, seed)
+        start = choose_start(self._tasks, seed)
         self._task = start.task
         self.simulator.start(start.initial, start.arm_noise)
         self._state = self._previous_state = self.simulator.state()
@@ -127,6 +127,12 @@ class LiberoEnv:
         self.simulator.restore(snapshot.simulator)
         self._state, self._previous_state = snapshot.state, snapshot.previous_state
         return self._observe()
+
+    @property
+    def stage(self) -> Stage:
+        """What a film needs: the scene from LIBERO's own camera in front of the robot."""
+        simulator = self.simulator
+        return Stage(simulator._model, simulator._data, "agentview", hidden_groups=(0,))  # pyright: ignore[reportPrivateUsage]
 
     def close(self) -> None:
         """Closes every task's simulator."""

@@ -34,6 +34,12 @@ GRASPS: dict[str, Grasp] = {
 BOWL_IN_DRAWER = replace(GRASPS["akita_black_bowl"], offset=(0.022, 0.0, 0.035), yaw=np.pi / 2, hover=0.11)
 """By the side nearest to the robot, where the open fingers just fit in; the front and the cabinet hinder others."""
 
+CREAM_CHEESE_NEAR_CAN = replace(GRASPS["cream_cheese"], offset=(0.0, -0.015, 0.003))
+"""Nearer to the robot than its middle, or the palm comes down on the can behind it."""
+
+SOUP_WITH_CARE = replace(GRASPS["alphabet_soup"], caution=8.0)
+"""The open fingers clear a can by a few millimetres: a slanting way down ends on its rim, and time is short here."""
+
 Script = Callable[[Hand], Motion]
 
 
@@ -42,9 +48,9 @@ def kind(name: str) -> str:
     return name.rsplit("_", 1)[0]
 
 
-def into_basket(name: str, level: bool = False) -> Script:
+def into_basket(name: str, grasp: Grasp | None = None, level: bool = False) -> Script:
     """Drops a thing into the basket from just above its rim."""
-    return put(name, "basket_1", clearance=0.25, lowest=0.15, height=0.2, retreat=0.16, level=level)
+    return put(name, "basket_1", clearance=0.25, lowest=0.15, height=0.2, retreat=0.16, grasp=grasp, level=level)
 
 
 def put(
@@ -139,12 +145,10 @@ SCRIPTS: dict[str, Script] = {
     **{f"libero/spatial/{index}": put(BOWL, "plate_1") for index in range(10)},
     "libero/spatial/4": put(BOWL, "plate_1", height=0.13, grasp=BOWL_IN_DRAWER),
     **{f"libero/object/{index}": into_basket(f"{name}_1") for index, name in enumerate(OBJECTS)},
+    "libero/object/1": into_basket("cream_cheese_1", CREAM_CHEESE_NEAR_CAN),
     "libero/goal/0": open_drawer(CABINET, "middle"),
     "libero/goal/1": put(BOWL, "flat_stove_1_cook_region", lowest=0.035),
     "libero/goal/2": put("wine_bottle_1", f"{CABINET}_top_side", lowest=0.012, height=0.25),
-    "libero/goal/3": one_after_the_other(
-        open_drawer(CABINET, "top"), put(BOWL, f"{CABINET}_top_region", lowest=0.06, clearance=0.12, height=0.28)
-    ),
     "libero/goal/4": put(BOWL, f"{CABINET}_top_side", lowest=0.012, height=0.28),
     "libero/goal/6": put("cream_cheese_1", BOWL, lowest=0.07, clearance=0.1),
     "libero/goal/7": turn_on_stove,
@@ -154,7 +158,9 @@ SCRIPTS: dict[str, Script] = {
     "libero/long/6": one_after_the_other(
         put("porcelain_mug_1", "plate_1"), put("chocolate_pudding_1", "living_room_table_plate_right_region", 0.02)
     ),
-    "libero/long/7": one_after_the_other(into_basket("alphabet_soup_1"), into_basket("cream_cheese_1", level=True)),
+    "libero/long/7": one_after_the_other(
+        into_basket("alphabet_soup_1", SOUP_WITH_CARE), into_basket("cream_cheese_1", level=True)
+    ),
 }
 """The script of every task that has one, by the task's name."""
 

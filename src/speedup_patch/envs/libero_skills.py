@@ -38,6 +38,8 @@ class Grasp:
     hover: float = 0.09
     """Metres above the grip from which the hand comes down."""
     closing_steps: int = 10
+    caution: float = 3.0
+    """Metres by which the hand, coming down, stays higher for every metre that it is off to the side."""
 
     def pose(self, thing: Pose) -> Pose:
         """Where the hand grips the thing as it stands now."""
@@ -82,9 +84,16 @@ def reach(hand: Hand, target: Target, hover: float, level: bool = False) -> Moti
     return hand.move(hovering, OPEN, within=0.02)
 
 
-def descend(hand: Hand, target: Target, gripper: float = OPEN, within: float = 0.007, patience: int = 80) -> Motion:
-    """Comes down on the target, slowly near it; while it is off to the side it stays a little higher. Ends early where
-    something nearly there is in the way."""
+def descend(
+    hand: Hand,
+    target: Target,
+    gripper: float = OPEN,
+    within: float = 0.007,
+    patience: int = 80,
+    caution: float = Grasp.caution,
+) -> Motion:
+    """Comes down on the target, slowly near it; while it is off to the side it stays a little higher, by ``caution``
+    metres for every metre. Ends early where something nearly there is in the way."""
     nearest, since = np.inf, 0
     for _ in range(patience):
         goal = target()
@@ -94,7 +103,7 @@ def descend(hand: Hand, target: Target, gripper: float = OPEN, within: float = 0
         nearest = min(nearest, distance)
         if distance < within or (since > 10 and distance < 0.025):
             return
-        lift = float(np.clip(3.0 * (aside - 0.008), 0.0, 0.08))
+        lift = float(np.clip(caution * (aside - 0.008), 0.0, 0.08))
         speed = CAREFUL if distance < 0.04 else TOP_SPEED
         yield Goal(Pose(goal.position + above(lift), goal.rotation), gripper, speed, freedom_at(distance))
 
@@ -123,7 +132,7 @@ def pick(hand: Hand, name: str, grasp: Grasp, height: float = 0.1, level: bool =
 
     while True:
         yield from reach(hand, grip, grasp.hover + float(hand.rng.uniform(-0.015, 0.015)), level)
-        yield from descend(hand, grip)
+        yield from descend(hand, grip, caution=grasp.caution)
         yield from close(hand, grasp.closing_steps + int(hand.rng.integers(0, 4)))
         yield from lift(hand, height)
         if holds(hand, name, grasp):

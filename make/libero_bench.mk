@@ -1,0 +1,43 @@
+# From demonstrations to tables. Everything that is there already is kept; delete it to make it again.
+# The patches want a GPU, above all the paper's preset; the base policies come with the package.
+LIBERO_RUNS := runs/libero
+LIBERO_SUITES := spatial object goal long
+LIBERO_SUP = $(LIBERO_PYTHON) -c "from speedup_patch.cli import main; main()"
+LIBERO_TRAIN = $(BIN)/sup train $(LIBERO_RUNS)/$(1).npz --robot panda_libero --chunk 10$(if $(2), $(2)) --out $@
+LIBERO_DEMONSTRATIONS_spatial := 300
+LIBERO_DEMONSTRATIONS_object := 300
+LIBERO_DEMONSTRATIONS_goal := 210
+LIBERO_DEMONSTRATIONS_long := 160
+LIBERO_VARIANTS := .patch _paper.patch _gru.patch _mlp.patch
+LIBERO_PATCHES := $(foreach suite,$(LIBERO_SUITES),$(LIBERO_VARIANTS:%=$(LIBERO_RUNS)/$(suite)%)) \
+	$(patsubst %,$(LIBERO_RUNS)/long_eps%.patch,0.01 0.015 0.02)
+LIBERO_POLICIES := $(LIBERO_SUITES:%=src/speedup_patch/assets/act_libero_%.onnx)
+BENCH_LIBERO ?=
+
+$(LIBERO_SUITES:%=$(LIBERO_RUNS)/%.npz): $(LIBERO_RUNS)/%.npz: | $(LIBERO_READY)
+	$(LIBERO_SUP) collect libero/$* --episodes $(LIBERO_DEMONSTRATIONS_$*) --out $@
+
+$(LIBERO_POLICIES): src/speedup_patch/assets/act_libero_%.onnx: | $(LEROBOT_READY) $(LIBERO_RUNS)/%.npz
+	test -e $(LIBERO_RUNS)/act_$* || $(LEROBOT_VENV)/bin/python base_policies/train_act.py \
+		--data $(LIBERO_RUNS)/$*.npz --out $(LIBERO_RUNS)/act_$* --steps 20000 --chunk 10
+	$(LEROBOT_VENV)/bin/python base_policies/export_onnx.py $(LIBERO_RUNS)/act_$* --env libero/$* --out $@
+
+$(LIBERO_SUITES:%=$(LIBERO_RUNS)/%.patch): $(LIBERO_RUNS)/%.patch: | $(READY) $(LIBERO_RUNS)/%.npz
+	$(call LIBERO_TRAIN,$*)
+
+$(LIBERO_RUNS)/%_paper.patch: | $(READY) $(LIBERO_RUNS)/%.npz
+	$(call LIBERO_TRAIN,$*,--preset libero)
+
+$(LIBERO_RUNS)/%_gru.patch: | $(READY) $(LIBERO_RUNS)/%.npz
+	$(call LIBERO_TRAIN,$*,--world-model gru)
+
+$(LIBERO_RUNS)/%_mlp.patch: | $(READY) $(LIBERO_RUNS)/%.npz
+	$(call LIBERO_TRAIN,$*,--world-model mlp)
+
+$(LIBERO_RUNS)/long_eps%.patch: | $(READY) $(LIBERO_RUNS)/long.npz
+	$(call LIBERO_TRAIN,long,--epsilon $*)
+
+bench-libero: $(LIBERO_READY) | $(LIBERO_POLICIES) $(LIBERO_PATCHES)  ## Make the tables of LIBERO again: 100 paired seeds per suite
+	$(LIBERO_SUP) bench libero $(BENCH_LIBERO)
+
+.PHONY: bench-libero

@@ -1,0 +1,77 @@
+"""``sup bench``."""
+
+import re
+import shlex
+import sys
+from pathlib import Path
+from typing import Literal
+
+import tyro
+
+from speedup_patch.bench.config import LIBERO_SUITES, SCHEDULERS
+from speedup_patch.commands.terminal import available_cores, print_json
+
+PART_NAMES = ("main", "gripper", "epsilon", "violations", "counterfactual", "phases")
+
+
+def bench(
+    benchmark: tyro.conf.Positional[Literal["libero"]],
+    *,
+    suites: tuple[str, ...] = LIBERO_SUITES,
+    parts: tuple[str, ...] = PART_NAMES,
+    schedulers: tuple[str, ...] = SCHEDULERS,
+    episodes: int = 100,
+    counterfactual_episodes: int = 10,
+    seed: int = 0,
+    work: Path = Path("runs/libero"),
+    out: Path = Path("benchmarks/results/libero"),
+    policy: str = "bundled:{env}",
+    processes: int | None = None,
+    json: bool = False,
+) -> None:
+    """Measure the tables of the paper in closed loop; a benchmark that was stopped goes on when called again.
+
+    Args:
+        benchmark: Which simulator.
+        suites: Any of spatial, object, goal and long.
+        parts: Any of main, gripper, epsilon, violations, counterfactual and phases.
+        schedulers: What the main table and the phases compare with base; PATCH and PAPER_PATCH are the suite's.
+        episodes: Episodes for every suite and scheduler, on the same seeds.
+        counterfactual_episodes: Episodes per driven rate in which true deviations are measured.
+        seed: First episode seed.
+        work: Folder with SUITE.patch, SUITE_paper.patch and so on; runs are kept in it.
+        out: Folder for the tables: each part as CSV, JSON and Markdown.
+        policy: The base policy, {env} and {suite} standing for names.
+        processes: How many processes to use; all cores when not given.
+        json: Print one JSON document instead of text.
+    """
+    from speedup_patch.bench.config import BenchConfig
+    from speedup_patch.bench.parts import run_bench
+    from speedup_patch.progress import show_progress
+
+    config = BenchConfig(
+        family=benchmark,
+        suites=suites,
+        episodes=episodes,
+        first_seed=seed,
+        schedulers=schedulers,
+        work=work,
+        out=out,
+        policy=policy,
+        processes=processes or available_cores(),
+        counterfactual_episodes=counterfactual_episodes,
+    )
+    with show_progress(quiet=json) as report:
+        left_out = run_bench(config, parts, _command(sys.argv[1:]), report)
+    files = [out / f"{part}.md" for part in parts if (out / f"{part}.md").exists()]
+    if json:
+        print_json({"out": str(out), "tables": [str(file) for file in files], "left_out": left_out})
+        return
+    for note in left_out:
+        print(f"left out: {note}", file=sys.stderr)
+    print("\n".join(map(str, files)) or "nothing was measured")
+
+
+def _command(words: list[str]) -> str:
+    """What was called, without the folders of this machine, which say nothing to others."""
+    return shlex.join(["sup", *(re.sub(r"(^|:)/(?:[^/]+/)*", r"\1", word) for word in words)])

@@ -1,0 +1,153 @@
+"""The parts on the real simulator and policy of ALOHA, with few episodes and a patch that was hardly trained."""
+
+import csv
+import json
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from speedup_patch.bench import counterfactual, epsilon, phases, violations
+from speedup_patch.bench.config import BenchConfig
+from speedup_patch.bench.parts import PARTS, run_bench
+from speedup_patch.commands.bench import PART_NAMES, _command, bench
+from speedup_patch.commands.train import train
+from speedup_patch.datasets import write_demonstrations
+from speedup_patch.errors import InputError
+from speedup_patch.evaluation.phases import PHASES
+from speedup_patch.reporting import silent
+from stand_ins import smooth_demonstrations
+
+SUITE = "transfer"
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory):
+    work = tmp_path_factory.mktemp("work")
+    write_demonstrations(smooth_demonstrations(), work / "wander.npz")
+    quick = {"preset": "bigym", "world_model": "mlp", "steps": 2, "tensorboard": False}
+    train((work / "wander.npz",), robot="aloha", out=work / f"{SUITE}.patch", **quick)
+    return BenchConfig(
+        family="aloha",
+        suites=(SUITE,),
+        episodes=2,
+        schedulers=("fixed:2", "mpc:PATCH", "PAPER_PATCH"),
+        work=work,
+        out=work / "results",
+        counterfactual_episodes=1,
+    )
+
+
+def read_rows(config, part):
+    with (config.out / f"{part}.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+def test_parts_are_measured_and_what_is_missing_is_said(config):
+    left_out = run_bench(config, ["gripper", "main", "epsilon"], "sup bench libero", silent)
+    assert [line.partition(":")[0] for line in left_out] == ["gripper, transfer", "main, transfer"]
+    assert "+double_gripper" in left_out[0]
+    assert "PAPER_PATCH left out: there is no" in left_out[1]
+    rows = read_rows(config, "main")
+    assert [row["scheduler"] for row in rows] == ["base", "fixed:2", "mpc:PATCH"]
+    assert {row["episodes"] for row in rows} == {"2"}
+    assert float(rows[1]["steps"]) < float(rows[0]["steps"])
+    assert float(rows[0]["speedup"]) == 1.0
+    assert not (config.out / "epsilon.md").exists()
+
+
+def test_a_second_call_goes_on_with_what_is_missing(config):
+    run_bench(config, ["main"], "first", silent)
+    (episodes,) = (config.work / "runs" / SUITE).glob("*/rules/episodes.jsonl")
+    before = episodes.read_text()
+    run_bench(replace(config, schedulers=("fixed:2", "fixed:3")), ["main"], "second", silent)
+    assert episodes.read_text().startswith(before)
+    added = [json.loads(line)["scheduler"] for line in episodes.read_text()[len(before) :].splitlines()]
+    assert added == ["fixed:3"] * 2
+    assert json.loads((config.out / "main.json").read_text())["suites"][SUITE]["command"] == "second"
+
+
+def test_a_patch_that_is_trained_again_gets_a_run_of_its_own(config):
+    run_bench(config, ["main"], "", silent)
+    before = read_rows(config, "main")
+    description = config.patch(SUITE) / "patch.json"
+    original = description.read_text()
+    description.write_text(original + " ")
+    run_bench(config, ["main"], "", silent)
+    description.write_text(original)
+    after = read_rows(config, "main")
+    assert len(list((config.work / "runs" / SUITE).glob(f"*/{SUITE}.patch-*"))) == 2
+    assert before[2]["patch_sha256"] != after[2]["patch_sha256"]
+    assert before[1] == after[1]
+    assert before[1]["patch_sha256"] == ""
+
+
+def test_phases_account_for_every_step(config):
+    rows = phases.measure(config, SUITE, [], silent)
+    base = next(row for row in rows if row["scheduler"] == "base")
+    twice = next(row for row in rows if row["scheduler"] == "fixed:2")
+    run_bench(config, ["main"], "", silent)
+    steps = {row["scheduler"]: float(row["steps"]) for row in read_rows(config, "main")}
+    assert sum(base[f"{phase}_steps"] for phase in PHASES) == pytest.approx(steps["base"])
+    assert {base[f"{phase}_rate"] for phase in PHASES} <= {1.0, None}
+    assert {twice[f"{phase}_rate"] for phase in PHASES} <= {2.0, None}
+
+
+def test_violations_and_counterfactuals_of_every_world_model(config):
+    notes: list[str] = []
+    variant = config.patch(SUITE, "copy")
+    shutil.copytree(config.patch(SUITE), variant)
+    foretold = violations.measure(config, SUITE, notes, silent)
+    compared = counterfactual.measure(config, SUITE, notes, silent)
+    decisions = sorted((config.work / "counterfactual" / SUITE).glob("*/*.npz"))
+    again = counterfactual.measure(config, SUITE, notes, silent)
+    shutil.rmtree(variant)
+    assert notes == []
+    assert {row["model"] for row in foretold} == {row["model"] for row in compared} == {"default", "copy"}
+    assert {row["measure"] for row in foretold} >= {"time_aligned", "cross_track"}
+    assert {row["states"] for row in compared} == {"1x states", "accelerated states", "first chunks"}
+    assert len(decisions) == len(counterfactual.DRIVEN)
+    assert again == compared
+    for row in compared:
+        assert row["spearman"] is None or -1 <= row["spearman"] <= 1
+        assert np.isfinite(row["mean_absolute_error"])
+
+
+def test_epsilon_runs_the_patches_that_are_there(config):
+    shutil.copytree(config.patch(SUITE), config.patch(SUITE, "eps0.01"))
+    notes: list[str] = []
+    rows = epsilon.measure(config, SUITE, notes, silent)
+    assert [(row["scheduler"], row["epsilon"]) for row in rows] == [("base", None), ("sup", 0.01), ("mpc", 0.01)]
+    assert len(notes) == 2
+
+
+def test_without_any_patch_world_models_are_missing(config, tmp_path):
+    bare = replace(config, work=tmp_path, out=tmp_path / "results")
+    left_out = run_bench(bare, ["violations", "counterfactual"], "", silent)
+    assert len(left_out) == 2
+    assert not bare.out.exists()
+
+
+def test_bad_input_is_refused():
+    with pytest.raises(InputError, match="LIBERO's are spatial, object"):
+        BenchConfig(suites=("kitchen",))
+    with pytest.raises(InputError, match="the parts are main, gripper"):
+        run_bench(BenchConfig(), ["everything"], "", silent)
+
+
+def test_the_command_knows_every_part():
+    assert tuple(PARTS) == PART_NAMES
+
+
+def test_the_command_says_what_it_left_out_and_ends_well(tmp_path, capsys):
+    bench("libero", suites=("goal",), parts=("main",), work=tmp_path, out=tmp_path / "results", policy="onnx:no.onnx")
+    out, error = capsys.readouterr()
+    assert "left out: main, goal: " in error
+    assert out == "nothing was measured\n"
+
+
+def test_a_recorded_command_names_no_folder_of_this_machine():
+    words = ["bench", "libero", "--work", "/home/me/runs/libero", "--policy", "onnx:/home/me/act.onnx"]
+    assert _command(words) == "sup bench libero --work libero --policy onnx:act.onnx"
+    assert _command(["--work", "runs/libero", "--policy", "bundled:{env}"]).startswith("sup --work runs/libero")

@@ -1,0 +1,44 @@
+import csv
+import json
+
+import pytest
+
+from speedup_patch.bench.results import Layout, record, save_rows, write_markdown
+
+LAYOUT = Layout("main", "What this is.", {"suite": "{suite}", "scheduler": "{scheduler}", "speedup": "{speedup:.2f}x"})
+MADE = record("sup bench libero", range(3))
+
+
+def save(out, suite, speedup):
+    save_rows(out, LAYOUT, suite, [{"suite": suite, "scheduler": "base", "speedup": speedup}], ["a note"], MADE)
+
+
+def test_suites_measured_one_by_one_end_up_in_one_table(tmp_path):
+    save(tmp_path, "spatial", 1.0)
+    save(tmp_path, "long", 1.5)
+    save(tmp_path, "spatial", 2.0)
+    document = json.loads((tmp_path / "main.json").read_text())
+    assert document["suites"]["spatial"]["notes"] == ["a note"]
+    assert document["suites"]["long"]["seeds"] == [0, 2]
+    assert document["suites"]["long"]["command"] == "sup bench libero"
+    assert "numpy" in document["suites"]["long"]["versions"]
+    with (tmp_path / "main.csv").open() as file:
+        assert [(row["suite"], float(row["speedup"])) for row in csv.DictReader(file)] == [
+            ("spatial", 2.0),
+            ("long", 1.5),
+        ]
+    assert "| long | base | 1.50x |" in (tmp_path / "main.md").read_text()
+
+
+@pytest.mark.parametrize("unknown", [None, float("nan")])
+def test_what_the_data_cannot_tell_is_a_dash_and_empty_and_null(tmp_path, unknown):
+    save(tmp_path, "spatial", unknown)
+    assert "| spatial | base | - |" in (tmp_path / "main.md").read_text()
+    assert (tmp_path / "main.csv").read_text().splitlines()[1] == "spatial,base,"
+    assert json.loads((tmp_path / "main.json").read_text())["suites"]["spatial"]["rows"][0]["speedup"] is None
+
+
+def test_a_row_without_a_figure_has_a_dash_and_a_column_without_any_is_left_out():
+    bare, whole = {"suite": "goal", "scheduler": "base"}, {"suite": "goal", "scheduler": "fixed:2", "speedup": 2.0}
+    assert write_markdown(LAYOUT, [whole, bare]).splitlines()[-1] == "| goal | base | - |"
+    assert write_markdown(LAYOUT, [bare]).splitlines()[-1] == "| goal | base |"
