@@ -2,12 +2,13 @@
 
     python benchmarks/latency.py
 
-At paper size (GRU of 3 x 256, rates 2, 3, 4, chunk of 24) and with our defaults (MLP of 128, rates 1 to 4). Weights are
-random: they do not change the cost. A decision is all of ``choose``: shortening the chunk for every rate, normalising,
-Q of every rate. "torch, rate by rate" evaluates one rate after the other, as one would write it first; "torch" and
-"onnxruntime" evaluate all rates as one batch. The guard (nearest remembered moment) is timed apart. Methods take turns
-in blocks, so that all see the same machine; of every block the fastest call counts (the rest is other people's work),
-and of these the median over blocks.
+At paper size (GRU of 3 x 256, rates 2, 3, 4, chunk of 24) and with our defaults (MLP of 128, retimings on the servo
+world model, and the rates 1 to 4 in their place). Weights are random: they do not change the cost. "torch, one by one"
+evaluates Q of one option after the other, as one would write it first; "torch" and "onnxruntime" are all of ``choose``,
+which takes the options as one batch. "decision" is what the robot pays with onnxruntime, the guard apart: the path at
+rate 1 where the options need it, every option's chunk, Q of all, the warp, and the chunk that is then run. The guard
+(nearest remembered moment) is timed apart. Methods take turns in blocks, so that all see the same machine; of every
+block the fastest call counts (the rest is other people's work), and of these the median over blocks.
 """
 
 import os
@@ -27,32 +28,51 @@ import torch
 from speedup_patch import __version__
 from speedup_patch.acceleration import accelerate
 from speedup_patch.artefacts import write_json, write_text_atomically
+from speedup_patch.candidates import Choices, Options, Rates, Retimings, bind, shorten_all
 from speedup_patch.guard import Guard, describe_chunks, remember
+from speedup_patch.limits import ArmLimits, FingerScale, GripperLimits, Limits, StrokeLimits
 from speedup_patch.maths.normalize import Normalizer
 from speedup_patch.observations import command_matrix, feature_size, observe
-from speedup_patch.relabel import Rates
+from speedup_patch.retiming import paths_at_rate_one
 from speedup_patch.robots import ALOHA
 from speedup_patch.runtime.export import export_scheduler
-from speedup_patch.runtime.models import load_rates
+from speedup_patch.runtime.models import load_chooser
+from speedup_patch.scheduler.chooser import LearnedScheduler
 from speedup_patch.scheduler.inputs import CriticInputs, CriticShape
 from speedup_patch.scheduler.model import TrainedScheduler
 from speedup_patch.scheduler.network import TwinCritic
+from speedup_patch.world_model.servo import Servo, ServoWorldModel
 
 CHUNK, BLOCKS, CALLS = 24, 30, 30
-SIZES = {
-    "paper": ("gru", 256, 3, (2.0, 3.0, 4.0)),
-    "default": ("mlp", 128, 1, (1.0, 2.0, 3.0, 4.0)),
+SIZES: dict[str, tuple[str, int, int, Choices]] = {
+    "paper": ("gru", 256, 3, Rates((2.0, 3.0, 4.0))),
+    "default, rates": ("mlp", 128, 1, Rates()),
+    "default, retimings": ("mlp", 128, 1, Retimings()),
 }
+STROKE = StrokeLimits(delay=8.0, speed=0.1, strokes=20)
+LIMITS = Limits(
+    arms=(ArmLimits(speed=0.01, turn=0.04, lag=2.0),) * 2,
+    joints=(0.05,) * ALOHA.action_size,
+    grippers=(GripperLimits(FingerScale((1.0,), 0.0, 1.0), STROKE, STROKE),) * 2,
+)
+"""Of the size that ALOHA's demonstrations show."""
 OUT = Path(__file__).parent / "results" / "latency"
 
 
-def random_scheduler(encoder: str, hidden: int, layers: int, values: tuple[float, ...]) -> TrainedScheduler:
+def random_scheduler(encoder: str, hidden: int, layers: int, choices: Choices) -> TrainedScheduler:
     """A scheduler of this size with random weights."""
-    rates, size = Rates(values), 2 * feature_size(ALOHA)
-    longest = max(len(warp) for warp in rates.warps(CHUNK))
+    size = 2 * feature_size(ALOHA)
+    longest = CHUNK if isinstance(choices, Retimings) else max(len(warp) for warp in choices.warps(CHUNK))
     critic = TwinCritic(CriticShape(size, ALOHA.action_size, longest, hidden, layers, encoder)).eval()
     unit = [Normalizer(np.zeros(count), np.ones(count)) for count in (size, ALOHA.action_size)]
-    return TrainedScheduler(critic, CriticInputs(ALOHA, *unit, relative_actions=True), rates)
+    return TrainedScheduler(critic, CriticInputs(ALOHA, *unit, relative_actions=True), choices)
+
+
+def damped_servo() -> ServoWorldModel:
+    """Joints that follow their commands with some friction."""
+    count = len(ALOHA.drives)
+    law = Servo(*(np.full(count, value) for value in (0.3, 0.8, 0.1, 0.5, 0.01, 0.0)))
+    return ServoWorldModel(ALOHA, law, ALOHA.action_low, ALOHA.action_high)
 
 
 def random_guard(rng: np.random.Generator) -> Guard:
@@ -64,16 +84,28 @@ def random_guard(rng: np.random.Generator) -> Guard:
     return Guard(*memories, np.full(x.shape[1], np.inf), command_matrix(ALOHA))
 
 
-def rate_by_rate(scheduler: TrainedScheduler, o: np.ndarray, chunk: np.ndarray) -> int:
-    """The choice with one call of the network per rate."""
+def one_by_one(scheduler: TrainedScheduler, o: np.ndarray, options: Options) -> int:
+    """The choice with one call of the network per option."""
     inputs, values = scheduler.inputs, []
-    for warp in scheduler.rates.warps(CHUNK):
-        shortened = accelerate(ALOHA, chunk, warp, scheduler.rates.rotations).actions
+    for chunk, length in zip(options.chunks[0], options.lengths[0], strict=True):
         with torch.inference_mode():
             encoded = torch.from_numpy(inputs.encode_observations(o))
-            actions = torch.from_numpy(inputs.encode_chunks(o, shortened))
-            values.append(scheduler.critic.smaller(encoded, actions, torch.tensor([len(warp)])).item())
+            actions = torch.from_numpy(inputs.encode_chunks(o, chunk[None, :length]))
+            values.append(scheduler.critic.smaller(encoded, actions, torch.tensor([int(length)])).item())
     return int(np.argmax(values))
+
+
+def decide(scheduler: LearnedScheduler, o: np.ndarray, chunk: np.ndarray) -> np.ndarray:
+    """What the robot runs."""
+    warp = scheduler.schedule(o, chunk)
+    return accelerate(ALOHA, chunk, warp, scheduler.candidates.choices.rotations).actions
+
+
+def smooth_moment(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """An observation and a chunk that moves as people do, so that retimings differ."""
+    state = rng.normal(0, 0.3, (1, ALOHA.state_size))
+    phase = np.linspace(0, 1, CHUNK)[:, None] + rng.uniform(0, 6, ALOHA.action_size)
+    return observe(ALOHA, state, state + 0.001), state[:, None] + 0.1 * (np.sin(phase) - np.sin(phase[:1]))[None]
 
 
 def measure(methods: dict[str, Callable[[], object]]) -> dict[str, float]:
@@ -90,32 +122,39 @@ def measure(methods: dict[str, Callable[[], object]]) -> dict[str, float]:
     return {name: 1e3 * float(np.median(values)) for name, values in fastest.items()}
 
 
+def time_size(size: tuple[str, int, int, Choices], guard: Guard) -> dict[str, float]:
+    """Milliseconds of every method at one size."""
+    o, chunk = smooth_moment(np.random.default_rng(0))
+    scheduler, world_model = random_scheduler(*size), damped_servo()
+    candidates = bind(scheduler.choices, ALOHA, LIMITS)
+    with tempfile.TemporaryDirectory() as folder:
+        scheduler.save(Path(folder))
+        export_scheduler(Path(folder), ALOHA)
+        chooser, _ = load_chooser(Path(folder), ALOHA)
+    paths = paths_at_rate_one(world_model, o, chunk)
+    options = shorten_all(ALOHA, candidates, paths, chunk)
+    learned = LearnedScheduler(chooser, candidates, world_model)
+    return measure(
+        {
+            "torch, one by one": lambda: one_by_one(scheduler, o, options),
+            "torch": lambda: scheduler.chooser.choose(o, options),
+            "onnxruntime": lambda: chooser.choose(o, options),
+            "path at rate 1": lambda: paths_at_rate_one(world_model, o, chunk),
+            "options": lambda: shorten_all(ALOHA, candidates, paths, chunk),
+            "decision": lambda: decide(learned, o[0], chunk[0]),
+            "guard": lambda: guard.reason(o[0], chunk[0]),
+        }
+    )
+
+
 def main() -> None:
     torch.set_num_threads(1)
-    rng = np.random.default_rng(0)
-    state = rng.normal(0, 0.3, (1, ALOHA.state_size))
-    o, chunk = observe(ALOHA, state, state + 0.01), rng.normal(0, 0.3, (1, CHUNK, ALOHA.action_size))
-    guard = random_guard(rng)
-    results: dict[str, dict[str, float]] = {}
-    for name, size in SIZES.items():
-        scheduler = random_scheduler(*size)
-        with tempfile.TemporaryDirectory() as folder:
-            scheduler.save(Path(folder))
-            export_scheduler(Path(folder), ALOHA)
-            engine = load_rates(Path(folder), ALOHA)
-        found = measure(
-            {
-                "torch, rate by rate": lambda s=scheduler: rate_by_rate(s, o, chunk),
-                "torch": lambda s=scheduler: s.chooser.choose(o, chunk),
-                "onnxruntime": lambda e=engine: e.choose(o, chunk),
-                "guard": lambda: guard.reason(o[0], chunk[0]),
-            }
-        )
-        results[name] = {
-            **found,
-            "onnxruntime / torch": found["onnxruntime"] / found["torch"],
-            "onnxruntime / torch, rate by rate": found["onnxruntime"] / found["torch, rate by rate"],
-        }
+    guard = random_guard(np.random.default_rng(0))
+    results = {name: time_size(size, guard) for name, size in SIZES.items()}
+    for found in results.values():
+        found["onnxruntime / torch"] = found["onnxruntime"] / found["torch"]
+        found["onnxruntime / torch, one by one"] = found["onnxruntime"] / found["torch, one by one"]
+        found["decision / that over rates"] = found["decision"] / results["default, rates"]["decision"]
     versions = {"speedup_patch": __version__, "torch": torch.__version__, "onnxruntime": onnxruntime.__version__}
     document = {
         "command": "python benchmarks/latency.py",

@@ -79,7 +79,7 @@ def describe(folder: Path) -> dict[str, Any]:
     return {
         "robot": patch.robot.name,
         "chunk_length": patch.chunk_length,
-        "rates": list(patch.rates.values),
+        "options": list(patch.choices.labels),
         "bytes": sizes,
     }
 

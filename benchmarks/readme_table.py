@@ -12,9 +12,9 @@ NAMES = {
     "fixed:4": "fixed 4",
     "dwell+fixed:4": "fixed 4 with gripper dwell",
     "speedcap:runs/bench/{task}.patch": "speed cap",
-    "retime:runs/bench/{task}.patch": "retiming at demonstrated limits",
-    "mpc:runs/bench/{task}.patch": "greedy MPC",
+    "mpc:runs/bench/{task}_paper.patch": "greedy MPC, paper's preset",
     "runs/bench/{task}_paper.patch": "SuP, paper's preset",
+    "mpc:runs/bench/{task}.patch": "greedy MPC over our retimings",
     "runs/bench/{task}.patch": "**SuP, our defaults**",
 }
 

@@ -11,7 +11,9 @@ import numpy as np
 import torch
 
 from speedup_patch import __version__
+from speedup_patch.candidates import bind
 from speedup_patch.datasets import read_demonstrations
+from speedup_patch.limits import read_limits
 from speedup_patch.presets import PRESETS
 from speedup_patch.relabel import relabel
 from speedup_patch.robots import ALOHA
@@ -65,11 +67,15 @@ def main() -> None:
     }
     world_model = NetworkWorldModel(ALOHA, "gru", model.dynamics)
 
+    limits = read_limits(ALOHA, training)
+
     def label(part):
         return relabel(
             world_model,
             part,
-            config.rates,
+            bind(config.choices, ALOHA, limits),
+            limits=limits,
+            measure=config.measure,
             chunk_length=config.chunk_length,
             epsilon=config.epsilon,
             penalty=config.penalty,

@@ -12,13 +12,16 @@ from speedup_patch.baselines import (
     demonstrated_speed,
     slow_down,
 )
+from speedup_patch.candidates import Rates, Retimings, bind
 from speedup_patch.errors import InputError
-from speedup_patch.relabel import Rates, find_starts, predict_counterfactuals
+from speedup_patch.limits import read_limits
+from speedup_patch.relabel import find_starts, predict_counterfactuals
 from speedup_patch.robots import ALOHA
 from speedup_patch.warp import uniform_warp
 from stand_ins import DELTA_ROBOT, LaggingWorldModel, smooth_demonstrations
 
 RATES = Rates((1.0, 2.0, 3.0, 4.0))
+LIMITS = read_limits(ALOHA, smooth_demonstrations())
 
 
 @pytest.fixture(scope="module")
@@ -26,19 +29,30 @@ def starts():
     return find_starts(ALOHA, smooth_demonstrations(), 12, stride=5)
 
 
-def test_greedy_mpc_takes_the_largest_safe_rate(starts):
+def greedy_lengths(starts, choices, epsilon):
+    """How many commands greedy MPC runs each chunk with."""
+    greedy = GreedyMpc(LaggingWorldModel(), bind(choices, ALOHA, LIMITS), epsilon, "in_step", LIMITS)
+    return [len(greedy.schedule(o, chunk)) for o, chunk in zip(starts.observations, starts.chunks, strict=True)]
+
+
+@pytest.mark.parametrize("choices", [RATES, Retimings()])
+def test_greedy_mpc_takes_the_fastest_safe_option(starts, choices):
     epsilon = 0.02
-    chosen = GreedyMpc(LaggingWorldModel(), RATES, epsilon).choose(starts.observations, starts.chunks)
-    deviations = predict_counterfactuals(LaggingWorldModel(), starts.observations, starts.chunks, RATES).deviations
-    for rate, row in zip(chosen, deviations, strict=True):
-        index = RATES.values.index(rate)
-        assert row[index] <= epsilon
-        assert (row[index + 1 :] > epsilon).all()
-    assert len(set(chosen)) > 1
+    taken = greedy_lengths(starts, choices, epsilon)
+    found = predict_counterfactuals(
+        LaggingWorldModel(), starts.observations, starts.chunks, bind(choices, ALOHA, LIMITS), "in_step", LIMITS
+    )
+    safe = np.where(found.deviations <= epsilon, found.options.lengths, 99)
+    assert taken == safe.min(axis=1).tolist()
+    assert len(set(taken)) > 1
 
 
 def test_greedy_mpc_with_a_huge_tolerance_is_the_fastest_rate(starts):
-    assert set(GreedyMpc(LaggingWorldModel(), RATES, 1e9).choose(starts.observations, starts.chunks)) == {4.0}
+    assert set(greedy_lengths(starts, RATES, 1e9)) == {3}
+
+
+def test_greedy_mpc_with_no_safe_option_takes_the_slowest(starts):
+    assert set(greedy_lengths(starts, Rates((2.0, 3.0)), 0.0)) == {6}
 
 
 def test_speed_cap_slows_down_as_the_limit_falls(starts):

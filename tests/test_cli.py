@@ -48,8 +48,9 @@ def test_train_then_check(sup, dataset, patch):
     report = json.loads(out)
     assert code == 0
     assert report["held_out"] is True
-    assert [figures["rate"] for figures in report["rates"]] == [1.0, 2.0]
-    assert sum(figures["chosen_share"] for figures in report["rates"]) == pytest.approx(1.0)
+    assert [figures["label"] for figures in report["options"]] == ["1x", "2x"]
+    assert [figures["speedup"] for figures in report["options"]] == [1.0, 2.0]
+    assert sum(figures["chosen_share"] for figures in report["options"]) == pytest.approx(1.0)
     code, out, _ = sup("check", patch, dataset)
     assert "agrees with greedy" in out
 

@@ -1,18 +1,33 @@
 import numpy as np
 import pytest
 
+from speedup_patch.candidates import Rates, Retimings, bind
 from speedup_patch.errors import InputError
+from speedup_patch.limits import read_limits
 from speedup_patch.observations import observe_episode
-from speedup_patch.relabel import Rates, find_starts, relabel
+from speedup_patch.relabel import find_starts, predict_counterfactuals, relabel
+from speedup_patch.retiming import Boldness
 from speedup_patch.robots import ALOHA
 from stand_ins import LaggingWorldModel, smooth_demonstrations
 
 RATES = Rates((1.0, 2.0, 3.0))
+RETIMINGS = Retimings((Boldness(1.0), Boldness(2.0), Boldness(4.0, scale=3.0, stroke=3.0)))
+LIMITS = read_limits(ALOHA, smooth_demonstrations())
+both = pytest.mark.parametrize("choices", [RATES, RETIMINGS])
 
 
-def labelled(**changes):
-    arguments = {"chunk_length": 12, "epsilon": 0.02, "penalty": 5.0, "rng": np.random.default_rng(0)} | changes
-    return relabel(LaggingWorldModel(), smooth_demonstrations(), RATES, **arguments)
+def labelled(choices=RATES, **changes):
+    arguments = {
+        "limits": LIMITS,
+        "chunk_length": 12,
+        "epsilon": 0.02,
+        "penalty": 5.0,
+        "measure": "cross_track",
+        "states": 200,
+        "rng": np.random.default_rng(0),
+    }
+    candidates = bind(choices, ALOHA, LIMITS)
+    return relabel(LaggingWorldModel(), smooth_demonstrations(), candidates, **arguments | changes)
 
 
 def test_starts_are_every_state_with_a_whole_chunk_ahead():
@@ -25,14 +40,18 @@ def test_starts_are_every_state_with_a_whole_chunk_ahead():
     assert starts.earlier[19] == -1
 
 
-def test_rate_one_never_deviates_and_deviation_grows_with_the_rate():
-    transitions = labelled()
+@both
+@pytest.mark.parametrize("measure", ["in_step", "cross_track", "time_aligned"])
+def test_rate_one_never_deviates_and_deviation_grows_with_the_rate(choices, measure):
+    transitions = labelled(choices, measure=measure)
     np.testing.assert_allclose(transitions.deviations[:, 0], 0.0, atol=1e-6)
     assert transitions.deviations[:, 2].mean() > transitions.deviations[:, 1].mean() > 0
 
 
-def test_rewards_are_the_rate_or_minus_omega():
-    transitions = labelled()
+@both
+def test_rewards_are_the_rate_or_minus_omega(choices):
+    transitions = labelled(choices)
+    np.testing.assert_allclose(transitions.rates, 12 / transitions.lengths)
     assert transitions.violations.any()
     assert (~transitions.violations[:, 1:]).any()
     np.testing.assert_array_equal(transitions.rewards[transitions.violations], -5.0)
@@ -40,8 +59,9 @@ def test_rewards_are_the_rate_or_minus_omega():
     np.testing.assert_array_equal(transitions.rewards, safe)
 
 
-def test_accelerated_starts_move_faster_than_demonstrated_ones():
-    transitions = labelled()
+@both
+def test_accelerated_starts_move_faster_than_demonstrated_ones(choices):
+    transitions = labelled(choices)
     speed = np.abs(transitions.observations[:, transitions.observations.shape[1] // 2 :]).mean(axis=1)
     assert speed[transitions.accelerated].mean() > 1.2 * speed[~transitions.accelerated].mean()
     assert not labelled(accelerated_starts=False).accelerated.any()
@@ -58,7 +78,40 @@ def test_an_episode_shorter_than_a_chunk_is_named():
         labelled(chunk_length=120)
 
 
-@pytest.mark.parametrize("values", [(), (2.0, 1.0), (0.5, 1.0), (1.0, 1.0)])
-def test_rates_must_increase_from_one(values):
-    with pytest.raises(InputError, match="increasing"):
-        Rates(values)
+@pytest.mark.parametrize("choices", [RATES, RETIMINGS])
+def test_a_start_is_judged_the_same_alone_and_among_others(choices):
+    starts = find_starts(ALOHA, smooth_demonstrations(), 12, stride=60)
+    candidates = bind(choices, ALOHA, LIMITS)
+
+    def judge(rows):
+        return predict_counterfactuals(
+            LaggingWorldModel(), starts.observations[rows], starts.chunks[rows], candidates, "in_step", LIMITS
+        )
+
+    together = judge(slice(None))
+    for row in range(len(starts.chunks)):
+        alone = judge(slice(row, row + 1))
+        np.testing.assert_array_equal(alone.options.lengths[0], together.options.lengths[row])
+        np.testing.assert_allclose(alone.deviations[0], together.deviations[row], atol=1e-9)
+        np.testing.assert_allclose(alone.next_observations[0], together.next_observations[row], atol=1e-12)
+
+
+def test_a_chunk_ends_where_its_own_last_command_leaves_the_robot():
+    # Chunks of a batch have different lengths: what comes after a chunk's end must not be looked at.
+    starts = find_starts(ALOHA, smooth_demonstrations(), 12, stride=30)
+    model = LaggingWorldModel()
+    found = predict_counterfactuals(
+        model, starts.observations, starts.chunks, bind(RETIMINGS, ALOHA, LIMITS), "in_step", LIMITS
+    )
+    assert len(np.unique(found.options.lengths[:, 2])) > 1
+    size = starts.observations.shape[1] // 2
+    for row, option in np.ndindex(*found.options.lengths.shape):
+        commands = found.options.chunks[row, option, : found.options.lengths[row, option]]
+        path = model.rollout(starts.observations[row, None], commands[None])[0]
+        np.testing.assert_allclose(found.next_observations[row, option, :size], path[-1], atol=1e-12)
+
+
+def test_fingers_out_of_step_count():
+    measured = {measure: labelled(RETIMINGS, measure=measure).deviations for measure in ("in_step", "cross_track")}
+    assert (measured["in_step"] >= measured["cross_track"] - 1e-3).all()
+    assert (measured["in_step"] > measured["cross_track"] + 1e-3).any()

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -5,8 +7,9 @@ from hypothesis import strategies as st
 
 from speedup_patch.acceleration import accelerate
 from speedup_patch.limits import ArmLimits, FingerScale, GripperLimits, Limits, StrokeLimits, read_limits
+from speedup_patch.maths.retiming import warp_lengths
 from speedup_patch.observations import feature_poses, observe
-from speedup_patch.retiming import Retiming, RetimingConfig
+from speedup_patch.retiming import Boldness, PlainLimits, Retiming, RetimingConfig, gripper_delays
 from speedup_patch.robots import ALOHA
 from speedup_patch.warp import GripperDelays, Warp
 from stand_ins import DELTA_ROBOT, LaggingWorldModel, smooth_demonstrations
@@ -14,6 +17,7 @@ from stand_ins import DELTA_ROBOT, LaggingWorldModel, smooth_demonstrations
 EPISODES = smooth_demonstrations(episodes=12)
 LIMITS = read_limits(ALOHA, EPISODES)
 N = 24
+STRICT = RetimingConfig(slack=0.0)
 
 
 def moment(t=30, episode=0):
@@ -21,12 +25,21 @@ def moment(t=30, episode=0):
     return observe(ALOHA, chosen.states[t], chosen.states[t - 1]), chosen.actions[t : t + N]
 
 
+def plain(*boldness):
+    return PlainLimits(LaggingWorldModel(), Retiming(ALOHA, LIMITS, STRICT), Boldness(*boldness))
+
+
+def positions_of(retiming, path, chunk, level):
+    """The warp of one chunk at one level."""
+    padded = retiming.positions(path[None], chunk[None], [level])[0, 0]
+    return padded[: warp_lengths(padded)]
+
+
 @settings(max_examples=25, deadline=None)
 @given(t=st.integers(1, 60), episode=st.integers(0, 11), fastest=st.floats(1.0, 6.0), scale=st.floats(0.3, 3.0))
 def test_no_moment_runs_beyond_the_limits(t, episode, fastest, scale):
     o, chunk = moment(t, episode)
-    scheduler = Retiming(LaggingWorldModel(), LIMITS, RetimingConfig(fastest=fastest, scale=scale))
-    warp = scheduler.schedule(o, chunk)
+    warp = plain(fastest, scale).schedule(o, chunk)
     windows = np.diff(warp.positions, prepend=0.0)
     assert (windows <= fastest + 1e-6).all()
     assert warp.positions[-1] == N
@@ -42,16 +55,13 @@ def test_no_moment_runs_beyond_the_limits(t, episode, fastest, scale):
 
 def test_rate_one_is_the_identity():
     o, chunk = moment()
-    warp = Retiming(LaggingWorldModel(), LIMITS, RetimingConfig(fastest=1.0)).schedule(o, chunk)
+    warp = plain(1.0).schedule(o, chunk)
     assert np.array_equal(accelerate(ALOHA, chunk, warp).actions, chunk)
 
 
 def test_wider_limits_are_never_slower():
     o, chunk = moment()
-    lengths = [
-        len(Retiming(LaggingWorldModel(), LIMITS, RetimingConfig(fastest=6.0, scale=scale)).schedule(o, chunk))
-        for scale in (0.5, 1.0, 2.0, 10.0)
-    ]
+    lengths = [len(plain(6.0, scale).schedule(o, chunk)) for scale in (0.5, 1.0, 2.0, 10.0)]
     assert lengths == sorted(lengths, reverse=True)
     assert lengths[-1] < N
 
@@ -62,12 +72,14 @@ def test_a_full_speed_stroke_is_not_compressed_but_a_slow_one_is():
     x = o[: len(o) // 2]
     path = np.tile(x, (N + 1, 1))
     limits = Limits(LIMITS.arms, LIMITS.joints, tuple(_gripper(0.1) for _ in range(2)))
-    scheduler = Retiming(LaggingWorldModel(), limits, RetimingConfig(gripper_lead=False))
-    for speed, expected in ((0.1, 1.0), (0.05, 2.0), (0.0, 4.0)):
+    limited, unlimited = (Retiming(ALOHA, limits, replace(STRICT, gripper_limit=on)) for on in (True, False))
+    for speed, stroke, expected in ((0.1, 1.0, 1.0), (0.05, 1.0, 2.0), (0.0, 1.0, 4.0), (0.1, 3.0, 3.0)):
         moving = path.copy()
         moving[:, 6] += speed * np.arange(N + 1)
-        steps = np.diff(scheduler.along(moving, still).positions, prepend=0.0)
-        assert np.median(steps) == pytest.approx(expected)
+        level = Boldness(4.0, stroke=stroke)
+        for retiming, pace in ((limited, expected), (unlimited, 4.0)):
+            steps = np.diff(positions_of(retiming, moving, still, level), prepend=0.0)
+            assert np.median(steps) == pytest.approx(pace)
 
 
 def _gripper(speed):
@@ -89,24 +101,17 @@ def test_no_gripper_event_is_skipped_and_none_comes_late(flip, rate, delay, clos
 
 
 def test_motions_that_would_be_cut_off_are_not_merged_further():
-    scheduler = Retiming(_Frozen(), _delta_limits(), RetimingConfig(fastest=4.0, overdrive=1.25))
-    chunk = np.zeros((8, 7))
+    limits = Limits((ArmLimits(1.0, 1.0, 0.0),), (), (_gripper(0.1),))
+    retiming = Retiming(DELTA_ROBOT, limits, replace(STRICT, overdrive=1.25))
+    chunk = np.zeros((10, 7))
     chunk[:, 0] = 0.5
-    warp = scheduler.along(np.zeros((9, 10)) + np.r_[0.0, 0, 0, 0, 1, 0, 0, 0, 1, 0], chunk)
-    assert np.diff(warp.positions, prepend=0.0).max() == pytest.approx(2.5)
+    still = np.tile(np.r_[0.0, 0, 0, 0, 1, 0, 0, 0, 1, 0], (11, 1))
+    steps = np.diff(positions_of(retiming, still, chunk, Boldness(4.0)), prepend=0.0)
+    assert steps.max() == pytest.approx(2.5)
 
 
-class _Frozen:
-    """A stand-in world model of the stand-in delta robot, never asked here."""
-
-    robot = DELTA_ROBOT
-
-    def rollout(self, observations, actions):
-        raise AssertionError
-
-    def save(self, directory):
-        raise AssertionError
-
-
-def _delta_limits():
-    return Limits((ArmLimits(1.0, 1.0, 0.0),), (), (_gripper(0.1),))
+def test_a_gripper_is_led_by_what_it_is_later_than_its_arm():
+    stroke = StrokeLimits(delay=5.0, speed=0.1, strokes=3), StrokeLimits(delay=1.0, speed=0.1, strokes=3)
+    limits = Limits((ArmLimits(1.0, 1.0, 2.0),), (), (GripperLimits(FingerScale((1.0,), 0.0, 1.0), *stroke),))
+    assert gripper_delays(DELTA_ROBOT, limits) == {6: GripperDelays(opening=3.0, closing=0.0, closed=1.0)}
+    assert Retiming(DELTA_ROBOT, limits, RetimingConfig(gripper_lead=False)).delays == {}

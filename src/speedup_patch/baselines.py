@@ -5,14 +5,16 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Bool, Float
 
+from speedup_patch.candidates import Candidates, Rates
 from speedup_patch.data import Demonstrations
 from speedup_patch.errors import InputError
 from speedup_patch.interfaces import RateChooser, Scheduler, WorldModel
-from speedup_patch.limits import START_UP_SECONDS
-from speedup_patch.maths.cmdp import greedy_rate
+from speedup_patch.limits import START_UP_SECONDS, Limits
+from speedup_patch.maths.cmdp import greedy_index, greedy_rate
 from speedup_patch.observations import feature_poses, split_observation
-from speedup_patch.relabel import Measure, Rates, find_violations, predict_counterfactuals
+from speedup_patch.relabel import Measure, find_violations, predict_counterfactuals
 from speedup_patch.robots import Robot
+from speedup_patch.scheduler.chooser import chosen_warp
 from speedup_patch.warp import Tail, Warp, uniform_warp
 
 
@@ -46,21 +48,28 @@ class FixedRate:
 
 
 class GreedyMpc:
-    """A RateChooser: the largest rate whose predicted deviation stays within epsilon, else the slowest."""
+    """A Scheduler: the fastest option whose predicted deviation stays within epsilon, else the slowest."""
 
     def __init__(
-        self, world_model: WorldModel, rates: Rates, epsilon: float, measure: Measure = "time_aligned"
+        self, world_model: WorldModel, candidates: Candidates, epsilon: float, measure: Measure, limits: Limits
     ) -> None:
         self.world_model = world_model
-        self.rates = rates
+        self.candidates = candidates
         self.epsilon = epsilon
         self.measure: Measure = measure
+        self.limits = limits
 
-    def choose(
-        self, observations: Float[np.ndarray, "B O"], chunks: Float[np.ndarray, "B n A"]
-    ) -> Float[np.ndarray, " B"]:
-        predicted = predict_counterfactuals(self.world_model, observations, chunks, self.rates, self.measure)
-        return greedy_rate(np.array(self.rates.values), find_violations(predicted.deviations, self.epsilon))
+    def schedule(self, observation: Float[np.ndarray, " O"], chunk: Float[np.ndarray, "n A"]) -> Warp:
+        """The fastest safe option's warp."""
+        predicted = predict_counterfactuals(
+            self.world_model, observation[None], chunk[None], self.candidates, self.measure, self.limits
+        )
+        options = predicted.options
+        choice = greedy_index(options.rates(len(chunk)), find_violations(predicted.deviations, self.epsilon))[0]
+        return chosen_warp(options, int(choice), self.candidates, len(chunk))
+
+    def reset(self) -> None:
+        pass
 
 
 class SpeedCap:

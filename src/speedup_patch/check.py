@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
+from speedup_patch.candidates import Options
 from speedup_patch.data import Demonstrations, Transitions
 from speedup_patch.errors import InputError
 from speedup_patch.relabel import relabel
@@ -16,17 +17,17 @@ CHECKED_STATES = 5000
 
 
 @dataclass(frozen=True)
-class RateFigures:
-    """One rate, run on every state."""
+class OptionFigures:
+    """One way of running a chunk, on every state."""
 
-    rate: float
+    label: str
     violation_share: float
     deviation_median: float
     deviation_p95: float
     speedup: float
     """Original actions per executed action, the short last group included."""
     chosen_share: float
-    """How often the scheduler takes this rate."""
+    """How often the scheduler takes it."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class PatchCheck:
     episodes: int
     held_out: bool
     """True when the states come from episodes that training kept apart."""
-    rates: tuple[RateFigures, ...]
+    options: tuple[OptionFigures, ...]
     demonstrated: ChoiceFigures
     accelerated: ChoiceFigures | None
 
@@ -52,7 +53,8 @@ def check_patch(patch: LoadedPatch, demonstrations: Demonstrations, seed: int = 
     transitions = relabel(
         patch.world_model,
         demonstrations,
-        patch.rates,
+        patch.candidates,
+        limits=patch.limits,
         chunk_length=patch.chunk_length,
         epsilon=patch.epsilon,
         measure=patch.measure,
@@ -66,31 +68,34 @@ def check_patch(patch: LoadedPatch, demonstrations: Demonstrations, seed: int = 
     accelerated = transitions.accelerated
 
     def figures(rows: np.ndarray) -> ChoiceFigures:
-        return judge_choices(transitions.rates, transitions.violations[rows], choices[rows])
+        return judge_choices(transitions.rates[rows], transitions.violations[rows], choices[rows])
 
     return PatchCheck(
         states=len(choices),
         episodes=len(demonstrations),
         held_out=own_data,
-        rates=tuple(_rate_figures(transitions, choices, r, patch.chunk_length) for r in range(len(transitions.rates))),
+        options=tuple(
+            _figures(transitions, choices, r, label, patch.chunk_length) for r, label in enumerate(patch.choices.labels)
+        ),
         demonstrated=figures(~accelerated),
         accelerated=figures(accelerated) if accelerated.any() else None,
     )
 
 
 def _choices(patch: LoadedPatch, transitions: Transitions) -> np.ndarray:
-    """The index of the rate with the largest Q, from the chunks already shortened."""
-    shortened = [transitions.chunks[:, r, :length] for r, length in enumerate(transitions.lengths)]
-    return patch.chooser.q_of_shortened(transitions.observations, shortened).argmax(axis=1)
+    """The option with the largest Q, from the chunks already shortened."""
+    positions = np.zeros(transitions.chunks.shape[:3])  # Q does not ask where a command was taken
+    options = Options(transitions.chunks, positions, transitions.lengths)
+    return patch.chooser.choose(transitions.observations, options)
 
 
-def _rate_figures(transitions: Transitions, choices: np.ndarray, index: int, chunk_length: int) -> RateFigures:
+def _figures(transitions: Transitions, choices: np.ndarray, index: int, label: str, chunk_length: int) -> OptionFigures:
     deviations: Float[np.ndarray, " N"] = transitions.deviations[:, index]
-    return RateFigures(
-        rate=float(transitions.rates[index]),
+    return OptionFigures(
+        label=label,
         violation_share=float(transitions.violations[:, index].mean()),
         deviation_median=float(np.median(deviations)),
         deviation_p95=float(np.quantile(deviations, 0.95)),
-        speedup=chunk_length / float(transitions.lengths[index]),
+        speedup=chunk_length / float(transitions.lengths[:, index].mean()),
         chosen_share=float((choices == index).mean()),
     )

@@ -5,14 +5,17 @@ import sys
 
 import tyro
 
+from speedup_patch.commands.bench import bench
 from speedup_patch.commands.check import check
 from speedup_patch.commands.collect import collect
 from speedup_patch.commands.demo import demo
 from speedup_patch.commands.evaluate import evaluate
 from speedup_patch.commands.inspect import inspect
+from speedup_patch.commands.report import report
 from speedup_patch.commands.robots import robots
 from speedup_patch.commands.serve import serve
 from speedup_patch.commands.train import train
+from speedup_patch.commands.video import video
 from speedup_patch.errors import InputError
 
 app = tyro.extras.SubcommandApp()
@@ -22,6 +25,9 @@ for name, command in {
     "train": train,
     "check": check,
     "eval": evaluate,
+    "bench": bench,
+    "report": report,
+    "video": video,
     "demo": demo,
     "serve": serve,
     "robots": robots,

@@ -133,16 +133,17 @@ class Demonstrations:
 
 @dataclass(frozen=True)
 class Transitions:
-    """Counterfactual transitions (o, A^k, r', o'): N states, each at R rates.
+    """Counterfactual transitions (o, A', r', o'): N states, each with R ways of running the chunk.
 
-    ``chunks[:, r, lengths[r]:]`` is padding. ``deviations`` is the predicted deviation E;
+    ``chunks[i, r, lengths[i, r]:]`` is padding. ``deviations`` is the predicted deviation E;
     a violation is ``deviations > epsilon``.
     """
 
     observations: Float[np.ndarray, "N O"]
     chunks: Float[np.ndarray, "N R l A"]
-    lengths: Int[np.ndarray, " R"]
-    rates: Float[np.ndarray, " R"]
+    lengths: Int[np.ndarray, "N R"]
+    rates: Float[np.ndarray, "N R"]
+    """Original actions per executed action."""
     deviations: Float[np.ndarray, "N R"]
     violations: Bool[np.ndarray, "N R"]
     rewards: Float[np.ndarray, "N R"]

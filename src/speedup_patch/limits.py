@@ -66,6 +66,11 @@ class Limits:
     """How far each state dimension that an action drives moves in one step, in the order of ``Robot.drives``."""
     grippers: tuple[GripperLimits, ...]
 
+    @property
+    def step_distance(self) -> float:
+        """How far (the paper's d) an end-effector gets in one control step, moving and turning at its limits."""
+        return max(0.5 * (arm.speed + arm.turn) for arm in self.arms)
+
 
 def read_limits(robot: Robot, demonstrations: Demonstrations) -> Limits:
     """The limits of this robot as its demonstrations show them."""
@@ -128,7 +133,7 @@ class FingerScale:
     low: float
     span: float
 
-    def shown(self, fingers: Float[np.ndarray, "T F"]) -> Float[np.ndarray, " T"]:
+    def shown(self, fingers: Float[np.ndarray, "*B F"]) -> Float[np.ndarray, "*B"]:
         """Where the fingers are."""
         return (fingers.astype(np.float64) @ np.array(self.signs) - self.low) / self.span
 

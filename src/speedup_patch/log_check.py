@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Int
 
 from speedup_patch.errors import InputError
-from speedup_patch.maths.cmdp import greedy_rate
+from speedup_patch.maths.cmdp import greedy_index
 from speedup_patch.relabel import find_violations, predict_counterfactuals
 from speedup_patch.runtime.decision_log import LoggedDecision
 from speedup_patch.runtime.patch_folder import LoadedPatch
@@ -40,15 +40,18 @@ def check_log(patch: LoadedPatch, decisions: Sequence[LoggedDecision]) -> LogChe
     _refuse_others(patch, decisions)
     observations = np.stack([decision.observation for decision in decisions])
     chunks = np.stack([decision.chunk for decision in decisions])
-    predicted = predict_counterfactuals(patch.world_model, observations, chunks, patch.rates, patch.measure)
+    predicted = predict_counterfactuals(
+        patch.world_model, observations, chunks, patch.candidates, patch.measure, patch.limits
+    )
     violations = find_violations(predicted.deviations, patch.epsilon)
     executed = np.array([decision.executed for decision in decisions])
     shortened = executed < patch.chunk_length
     # A rate that was capped by hand lies between two of the patch's own; the faster of them is judged.
-    lengths = predicted.lengths
-    nearest = np.array([_fastest_of_length(lengths, max(int(count), int(lengths.min()))) for count in executed])
+    lengths = predicted.options.lengths
+    nearest = np.array([_option_of_length(row, int(count)) for row, count in zip(lengths, executed, strict=True)])
     violating = violations[np.arange(len(executed)), nearest][shortened]
     seconds = np.array([decision.seconds for decision in decisions])
+    rates = predicted.options.rates(patch.chunk_length)
     return LogCheck(
         decisions=len(decisions),
         speedup=float(len(decisions) * patch.chunk_length / executed.sum()),
@@ -57,13 +60,13 @@ def check_log(patch: LoadedPatch, decisions: Sequence[LoggedDecision]) -> LogChe
         seconds_p50=float(np.quantile(seconds, 0.5)),
         seconds_p99=float(np.quantile(seconds, 0.99)),
         violating=float(violating.mean()) if len(violating) else 0.0,
-        greedy_rate_mean=float(greedy_rate(np.array(patch.rates.values), violations).mean()),
+        greedy_rate_mean=float(rates[np.arange(len(rates)), greedy_index(rates, violations)].mean()),
     )
 
 
-def _fastest_of_length(lengths: Int[np.ndarray, " R"], rows: int) -> int:
-    """The rate that gives this many rows, or the nearest that gives fewer; the faster where two give as many."""
-    most = lengths[lengths <= rows].max()
+def _option_of_length(lengths: Int[np.ndarray, " R"], rows: int) -> int:
+    """The option that gives this many rows, or the nearest that gives fewer; the bolder where two give as many."""
+    most = lengths[lengths <= max(rows, int(lengths.min()))].max()
     return int(np.flatnonzero(lengths == most)[-1])
 
 

@@ -10,20 +10,25 @@ import torch
 
 from speedup_patch import __version__
 from speedup_patch.baselines import demonstrated_speed
+from speedup_patch.candidates import Choices, Retimings, bind
 from speedup_patch.data import Demonstrations
 from speedup_patch.errors import InputError
 from speedup_patch.guard import fit_guard
 from speedup_patch.limits import read_limits
 from speedup_patch.maths.cmdp import satisfies_bound
-from speedup_patch.relabel import Measure, NoSafeRate, Rates, refuse_short_episodes, relabel
-from speedup_patch.reporting import Report, silent
+from speedup_patch.relabel import Measure, NoSafeRate, refuse_short_episodes, relabel
+from speedup_patch.reporting import Report, silent, together
 from speedup_patch.robots import Robot
 from speedup_patch.runtime.patch_folder import PatchDescription
 from speedup_patch.scheduler.config import SchedulerConfig
 from speedup_patch.scheduler.training import train_scheduler
 from speedup_patch.trained_patch import TrainedPatch
+from speedup_patch.training_log import open_log
 from speedup_patch.world_model.config import WorldModelConfig
 from speedup_patch.world_model.training import train_world_model
+
+TOLERATED_STEPS = 1.35
+"""The default tolerance, in control steps at the demonstrated limits; chosen on development seeds."""
 
 
 @dataclass(frozen=True)
@@ -31,10 +36,12 @@ class TrainingConfig:
     """Everything that decides what patch comes out, apart from the demonstrations and the robot."""
 
     chunk_length: int = 24
-    rates: Rates = field(default_factory=Rates)
-    epsilon: float = 0.03
-    """Largest deviation that still counts as the same motion (half metres + half angle in radians)."""
-    measure: Measure = "cross_track"
+    choices: Choices = field(default_factory=Retimings)
+    """What the scheduler chooses from: retimings inside the chunk, or constant rates as in the paper."""
+    epsilon: float | None = None
+    """Largest deviation that still counts as the same motion (half metres + half angle in radians); None takes what the
+    robot moves in ``TOLERATED_STEPS`` control steps at the limits that its demonstrations show."""
+    measure: Measure = "in_step"
     """What counts as deviation."""
     held_out: float = 0.1
     """Share of episodes kept for validation."""
@@ -42,7 +49,7 @@ class TrainingConfig:
     """What runs when every rate violates."""
     accelerated_starts: bool = True
     """Also relabel states as they would be reached at speed (see relabel.py)."""
-    states: int = 10000
+    states: int = 8000
     """About how many demonstrated states are relabelled, spread evenly; each may add one reached at speed."""
     seed: int = 0
     world_model: WorldModelConfig = field(default_factory=WorldModelConfig)
@@ -51,23 +58,23 @@ class TrainingConfig:
     def __post_init__(self) -> None:
         if self.chunk_length < 2:
             raise InputError(f"a chunk needs at least two actions, not {self.chunk_length}")
-        if not self.epsilon > 0:
+        if self.epsilon is not None and not self.epsilon > 0:
             raise InputError(f"epsilon must be positive, not {self.epsilon}")
         if not 0 < self.held_out < 1:
             raise InputError(f"the held-out share must lie between 0 and 1, not {self.held_out}")
         if self.states < 1:
             raise InputError(f"at least one state must be relabelled, not {self.states}")
-        self.rates.warps(self.chunk_length)
+        self.choices.check_fits(self.chunk_length)
 
     @property
     def penalty(self) -> float:
         """Omega."""
-        return self.scheduler.resolved_penalty(self.rates.values[-1])
+        return self.scheduler.resolved_penalty(self.choices.fastest)
 
     @property
     def penalty_is_safe(self) -> bool:
         """Whether Omega meets the bound under which the optimal scheduler never violates."""
-        return satisfies_bound(self.penalty, self.scheduler.gamma, self.rates.values[-1])
+        return satisfies_bound(self.penalty, self.scheduler.gamma, self.choices.fastest)
 
 
 def train_patch(
@@ -83,6 +90,8 @@ def train_patch(
     """A patch from demonstrations alone; checkpoints go to ``workspace``, from which a killed run resumes."""
     robot.check_sizes(demonstrations.state_size, demonstrations.action_size, "the data set")
     refuse_short_episodes(demonstrations, config.chunk_length)
+    log = open_log(workspace, resume)
+    report = together(log, report)
     rng = np.random.default_rng(config.seed)
     training, held_out = demonstrations.split(config.held_out, rng)
     world_model, model_figures = train_world_model(
@@ -95,37 +104,46 @@ def train_patch(
         resume=resume,
         report=report,
     )
+    limits = read_limits(robot, training)
+    epsilon = config.epsilon or TOLERATED_STEPS * limits.step_distance
     label = partial(
         relabel,
         world_model,
-        rates=config.rates,
+        candidates=bind(config.choices, robot, limits),
+        limits=limits,
         chunk_length=config.chunk_length,
-        epsilon=config.epsilon,
+        epsilon=epsilon,
         measure=config.measure,
         penalty=config.penalty,
         accelerated_starts=config.accelerated_starts,
         rng=rng,
     )
+    report("counterfactuals", 0, 2, {})
+    transitions = label(training, states=config.states)
+    report("counterfactuals", 1, 2, {})
+    judged = label(held_out, states=max(config.states // 4, 1))
+    report("counterfactuals", 2, 2, {})
     scheduler, choice_figures = train_scheduler(
-        label(training, states=config.states),
-        label(held_out, states=max(config.states // 4, 1)),
+        transitions,
+        judged,
         robot,
-        config.rates,
+        config.choices,
         config.scheduler,
         device=device,
         checkpoint=workspace and workspace / "scheduler.safetensors",
         resume=resume,
         report=report,
     )
+    figures = {"world_model": model_figures, "scheduler": choice_figures}
     description = PatchDescription(
         robot=robot,
         chunk_length=config.chunk_length,
-        epsilon=config.epsilon,
+        epsilon=epsilon,
         speed_limit=demonstrated_speed(robot, training),
         measure=config.measure,
-        limits=read_limits(robot, training),
+        limits=limits,
         no_safe_rate=config.no_safe_rate,
-        guard=fit_guard(robot, demonstrations, config.chunk_length, config.rates.values[-1], rng),
+        guard=fit_guard(robot, demonstrations, config.chunk_length, config.choices.fastest, rng),
         provenance={
             "config": asdict(config),
             "penalty": config.penalty,
@@ -140,7 +158,7 @@ def train_patch(
                 "torch": torch.__version__,
                 "python": platform.python_version(),
             },
-            "held_out": {"world_model": model_figures, "scheduler": choice_figures},
+            "held_out": figures,
         },
     )
-    return TrainedPatch(description, world_model, scheduler)
+    return TrainedPatch(description, world_model, scheduler, log.document(figures))

@@ -1,8 +1,8 @@
 """Named configurations: our defaults, and the paper's three settings with its own numbers."""
 
+from speedup_patch.candidates import Rates
 from speedup_patch.errors import InputError
 from speedup_patch.pipeline import TrainingConfig
-from speedup_patch.relabel import Rates
 from speedup_patch.scheduler.config import SchedulerConfig
 from speedup_patch.training import LoopConfig
 from speedup_patch.world_model.config import WorldModelConfig
@@ -18,7 +18,7 @@ def _paper(
     loop = LoopConfig(steps=10000, batch_size=512, learning_rate=learning_rate, evaluate_every=1000, patience=0, seed=0)
     return TrainingConfig(
         chunk_length=chunk_length,
-        rates=Rates(rates, tail="drop", rotations="sum"),
+        choices=Rates(rates, tail="drop", rotations="sum"),
         epsilon=epsilon,
         measure="time_aligned",
         no_safe_rate="slowest",

@@ -1,53 +1,29 @@
-"""Demonstrations + world model -> counterfactual transitions: what every rate would have done at every state."""
+"""Demonstrations + world model -> counterfactual transitions: what every option would have done at every state."""
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import partial
 from typing import Literal
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from speedup_patch.acceleration import RotationMerge, accelerate
+from speedup_patch.candidates import Candidates, Options, shorten_all
 from speedup_patch.data import Demonstrations, Transitions
 from speedup_patch.errors import InputError
 from speedup_patch.interfaces import WorldModel
+from speedup_patch.limits import Limits
 from speedup_patch.maths.cmdp import penalised_reward
-from speedup_patch.maths.deviation import cross_track_deviation, time_aligned_deviation
-from speedup_patch.observations import feature_poses, observe_episode, split_observation
+from speedup_patch.maths.deviation import cross_track_deviation, in_step_deviation, time_aligned_deviation
+from speedup_patch.observations import feature_poses, observe_episode
+from speedup_patch.retiming import finger_opening, paths_at_rate_one
 from speedup_patch.robots import Robot
-from speedup_patch.warp import Tail, Warp, uniform_warp
 
-Measure = Literal["cross_track", "time_aligned"]
-"""What counts as deviation: leaving the original path, or (as in the paper) also being late or early on it."""
-MEASURES = {"cross_track": cross_track_deviation, "time_aligned": time_aligned_deviation}
+Measure = Literal["in_step", "cross_track", "time_aligned"]
+"""What counts as deviation: leaving the original path, with the gripper as one more axis or without; or (as in the
+paper) also being late or early on it."""
 
 NoSafeRate = Literal["original", "slowest"]
 """What runs when every rate violates: the policy's own chunk, or the slowest rate as in the paper."""
-
-
-@dataclass(frozen=True)
-class Rates:
-    """The rates a scheduler may choose from, slowest first, and how a chunk is read at each."""
-
-    values: tuple[float, ...] = (1.0, 2.0, 3.0, 4.0)
-    tail: Tail = "keep"
-    rotations: RotationMerge = "exact"
-
-    def __post_init__(self) -> None:
-        if not self.values or list(self.values) != sorted(set(self.values)) or self.values[0] < 1:
-            raise InputError(f"rates must be increasing numbers, each at least 1, not {list(self.values)}")
-
-    def warps(self, chunk_length: int) -> list[Warp]:
-        """One warp per rate for a chunk of this length."""
-        if self.values[-1] > chunk_length:
-            raise InputError(f"rate {self.values[-1]:g} is larger than the chunk of {chunk_length} actions")
-        return list(_uniform_warps(self, chunk_length))
-
-
-@lru_cache(maxsize=64)
-def _uniform_warps(rates: Rates, chunk_length: int) -> tuple[Warp, ...]:
-    """Kept, because a robot asks for the same few at every decision."""
-    return tuple(uniform_warp(chunk_length, rate, rates.tail) for rate in rates.values)
 
 
 @dataclass(frozen=True)
@@ -62,10 +38,9 @@ class Starts:
 
 @dataclass(frozen=True)
 class Counterfactuals:
-    """What the world model says each of R rates would do from each of N starts."""
+    """What the world model says each of R options would do from each of N starts."""
 
-    chunks: Float[np.ndarray, "N R l A"]
-    lengths: Int[np.ndarray, " R"]
+    options: Options
     deviations: Float[np.ndarray, "N R"]
     next_observations: Float[np.ndarray, "N R O"]
 
@@ -109,27 +84,49 @@ def predict_counterfactuals(
     world_model: WorldModel,
     observations: Float[np.ndarray, "N O"],
     chunks: Float[np.ndarray, "N n A"],
-    rates: Rates,
-    measure: Measure = "time_aligned",
+    candidates: Candidates,
+    measure: Measure,
+    limits: Limits,
 ) -> Counterfactuals:
-    """Runs every chunk at every rate in the world model and measures how far the end-effector strays."""
+    """Runs every chunk in every way in the world model and measures how far the robot strays."""
     robot = world_model.robot
-    warps = rates.warps(chunks.shape[1])
-    x, _ = split_observation(observations)
-    start = feature_poses(robot, x)
-    reference = feature_poses(robot, world_model.rollout(observations, chunks))
-    longest = max(len(warp) for warp in warps)
-    padded = np.zeros((len(chunks), len(warps), longest, chunks.shape[2]), dtype=chunks.dtype)
-    deviations = np.zeros((len(chunks), len(warps)))
-    next_observations = np.zeros((len(chunks), len(warps), observations.shape[1]))
-    for r, warp in enumerate(warps):
-        actions = accelerate(robot, chunks, warp, rates.rotations).actions
-        predicted = world_model.rollout(observations, actions)
-        before = predicted[:, -2] if len(warp) > 1 else x
-        padded[:, r, : len(warp)] = actions
-        deviations[:, r] = MEASURES[measure](start, reference, feature_poses(robot, predicted), warp.positions)
-        next_observations[:, r] = np.concatenate([predicted[:, -1], predicted[:, -1] - before], axis=-1)
-    return Counterfactuals(padded, np.array([len(warp) for warp in warps]), deviations, next_observations)
+    paths = paths_at_rate_one(world_model, observations, chunks)
+    options = shorten_all(robot, candidates, paths, chunks)
+    track = follow(robot, limits, paths, measure)
+    deviations = np.zeros(options.lengths.shape)
+    next_observations = np.zeros((*options.lengths.shape, observations.shape[1]))
+    rows = np.arange(len(chunks))
+    for r in range(options.lengths.shape[1]):
+        longest = int(options.lengths[:, r].max(initial=1))
+        predicted = world_model.rollout(observations, options.chunks[:, r, :longest])
+        whole = np.concatenate([paths[:, :1], predicted], axis=1)
+        last, before = whole[rows, options.lengths[:, r]], whole[rows, options.lengths[:, r] - 1]
+        deviations[:, r] = MEASURES[measure](
+            track[:, 0], track[:, 1:], follow(robot, limits, predicted, measure), options.positions[:, r, :longest]
+        )
+        next_observations[:, r] = np.concatenate([last, last - before], axis=-1)
+    return Counterfactuals(options, deviations, next_observations)
+
+
+MEASURES = {
+    "in_step": in_step_deviation,
+    "cross_track": cross_track_deviation,
+    "time_aligned": time_aligned_deviation,
+}
+
+
+def follow(
+    robot: Robot, limits: Limits, x: Float[np.ndarray, "*B X"], measure: Measure
+) -> Float[np.ndarray, "*B arms P"]:
+    """What has to stay on its path: every end-effector's pose, and with ``in_step`` how far its fingers are open."""
+    poses = feature_poses(robot, x)
+    if measure != "in_step":
+        return poses
+    openings = np.zeros(poses.shape[:-1])
+    held = [arm for arm, part in enumerate(robot.arms) if part.gripper is not None]
+    for arm, gripper, limit in zip(held, robot.grippers, limits.grippers, strict=True):
+        openings[..., arm] = finger_opening(robot, gripper, limit, x)
+    return np.concatenate([poses, openings[..., None].astype(poses.dtype)], axis=-1)
 
 
 def find_violations(deviations: Float[np.ndarray, "*B"], epsilon: float) -> Bool[np.ndarray, "*B"]:
@@ -140,47 +137,54 @@ def find_violations(deviations: Float[np.ndarray, "*B"], epsilon: float) -> Bool
 def relabel(
     world_model: WorldModel,
     demonstrations: Demonstrations,
-    rates: Rates,
+    candidates: Candidates,
     *,
+    limits: Limits,
     chunk_length: int,
     epsilon: float,
     penalty: float,
-    measure: Measure = "time_aligned",
+    measure: Measure,
     rng: np.random.Generator,
     accelerated_starts: bool = True,
     states: int | None = None,
 ) -> Transitions:
-    """Transitions (o, A^k, r', o') for every demonstrated state and rate, or for about ``states`` of the states.
+    """Transitions (o, A', r', o') for every demonstrated state and option, or for about ``states`` of the states.
 
     With ``accelerated_starts`` every state is visited twice: as demonstrated, and as it would have been reached
-    had the chunk before it run at a random rate. A patched robot lives in the second kind, whose velocities no
+    had the chunk before it run in a random way. A patched robot lives in the second kind, whose velocities no
     demonstration holds; without them Q and V would be asked about states they never saw.
     """
     stride = 1 if states is None else choose_stride(demonstrations.frames / states, chunk_length)
     starts = find_starts(world_model.robot, demonstrations, chunk_length, stride)
-    first = predict_counterfactuals(world_model, starts.observations, starts.chunks, rates, measure)
-    parts = [(starts.observations, first)]
+    judge = partial(predict_counterfactuals, world_model, candidates=candidates, measure=measure, limits=limits)
+    parts = [(starts.observations, starts.chunks, judge(starts.observations, starts.chunks))]
     followers = np.flatnonzero(starts.earlier >= 0)
-    if accelerated_starts and len(followers) and len(rates.values) > 1:
+    count = len(candidates.choices.labels)
+    if accelerated_starts and len(followers) and count > 1:
         before = starts.earlier[followers]
-        observations = first.next_observations[before, rng.integers(len(rates.values), size=len(before))]
-        parts.append(
-            (observations, predict_counterfactuals(world_model, observations, starts.chunks[followers], rates, measure))
-        )
-    deviations = np.concatenate([part.deviations for _, part in parts])
+        observations = parts[0][2].next_observations[before, rng.integers(count, size=len(before))]
+        parts.append((observations, starts.chunks[followers], judge(observations, starts.chunks[followers])))
+    found = [part for _, _, part in parts]
+    deviations = np.concatenate([part.deviations for part in found])
     violations = find_violations(deviations, epsilon)
-    values = np.array(rates.values)
+    rates = np.concatenate([part.options.rates(chunk_length) for part in found])
     return Transitions(
-        observations=np.concatenate([observations for observations, _ in parts]),
-        chunks=np.concatenate([part.chunks for _, part in parts]),
-        lengths=first.lengths,
-        rates=values,
+        observations=np.concatenate([observations for observations, _, _ in parts]),
+        chunks=_stack_padded([part.options.chunks for part in found]),
+        lengths=np.concatenate([part.options.lengths for part in found]),
+        rates=rates,
         deviations=deviations,
         violations=violations,
-        rewards=penalised_reward(values, violations, penalty),
-        next_observations=np.concatenate([part.next_observations for _, part in parts]),
-        accelerated=_flags([len(observations) for observations, _ in parts]),
+        rewards=penalised_reward(rates, violations, penalty),
+        next_observations=np.concatenate([part.next_observations for part in found]),
+        accelerated=_flags([len(observations) for observations, _, _ in parts]),
     )
+
+
+def _stack_padded(parts: list[Float[np.ndarray, "_ R _l A"]]) -> Float[np.ndarray, "N R l A"]:
+    """All chunks, the shorter ones padded with zeros to the longest."""
+    longest = max(part.shape[2] for part in parts)
+    return np.concatenate([np.pad(part, ((0, 0), (0, 0), (0, longest - part.shape[2]), (0, 0))) for part in parts])
 
 
 def _flags(sizes: list[int]) -> Bool[np.ndarray, " N"]:

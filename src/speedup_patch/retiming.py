@@ -1,6 +1,9 @@
 """Retiming inside the chunk: every moment runs as fast as the demonstrated limits allow, grippers in step."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -9,93 +12,132 @@ from speedup_patch.errors import InputError
 from speedup_patch.interfaces import WorldModel
 from speedup_patch.limits import GripperLimits, Limits
 from speedup_patch.maths.poses import rotation_distance
-from speedup_patch.maths.retiming import rates_within, smooth_rates, warp_positions
+from speedup_patch.maths.retiming import rates_within, smooth_rates, warp_lengths, warp_positions
 from speedup_patch.observations import feature_poses, plain_state_indices, split_observation
 from speedup_patch.robots import Gripper, Robot
 from speedup_patch.warp import GripperDelays, Warp
 
 
-@dataclass(frozen=True)
-class RetimingConfig:
+class Boldness(NamedTuple):
     """How far a chunk is pushed."""
 
-    fastest: float = 4.0
+    fastest: float
     """The largest rate of any moment."""
     scale: float = 1.0
-    """End-effector limits are taken this many times as large as demonstrated."""
+    """End-effectors may move and turn this many times as fast as demonstrated."""
+    stroke: float = 1.0
+    """Fingers may move this many times as fast as demonstrated."""
+
+
+@dataclass(frozen=True)
+class RetimingConfig:
+    """What all retimings of a robot share."""
+
     overdrive: float = 1.33
-    """How far past its limits a summed motion may be commanded; what is beyond is cut off (a quarter, here)."""
+    """How far past the action limits a summed motion may be commanded; what is beyond is cut off (a quarter, here)."""
     change: float = 1.0
     """How much the rate may change from one executed command to the next."""
+    slack: float = 0.1
+    """By which share a chunk may run beyond its limits where that saves a whole command."""
     gripper_limit: bool = True
     """Strokes are not compressed beyond the gripper's own speed."""
     gripper_lead: bool = True
     """Gripper commands are read ahead, so that fingers and arm keep their phase."""
 
     def __post_init__(self) -> None:
-        if not (self.fastest >= 1 and self.scale > 0 and self.overdrive >= 1 and self.change > 0):
-            raise InputError(f"retiming needs fastest and overdrive >= 1, scale and change > 0, not {self}")
+        if not (self.overdrive >= 1 and self.change > 0 and self.slack >= 0):
+            raise InputError(f"retiming needs overdrive >= 1, change > 0 and slack >= 0, not {self}")
 
 
 class Retiming:
-    """A Scheduler: the warp along which no demonstrated limit is exceeded."""
+    """The warps along which no limit is exceeded."""
 
-    def __init__(self, world_model: WorldModel, limits: Limits, config: RetimingConfig) -> None:
-        self.world_model = world_model
-        self.robot: Robot = world_model.robot
+    def __init__(self, robot: Robot, limits: Limits, config: RetimingConfig) -> None:
+        self.robot = robot
         self.limits = limits
         self.config = config
-        self._delays = gripper_delays(self.robot, limits) if config.gripper_lead else {}
 
-    def schedule(self, observation: Float[np.ndarray, " O"], chunk: Float[np.ndarray, "n A"]) -> Warp:
-        """The fastest warp within the limits, from what the world model says the chunk does at rate 1."""
-        x, _ = split_observation(observation)
-        path = np.concatenate([x[None], self.world_model.rollout(observation[None], chunk[None])[0]])
-        return self.along(path.astype(np.float64), chunk)
+    @cached_property
+    def delays(self) -> Mapping[int, GripperDelays]:
+        """Grippers that are read ahead."""
+        return gripper_delays(self.robot, self.limits) if self.config.gripper_lead else {}
 
-    def along(self, path: Float[np.ndarray, "_ X"], chunk: Float[np.ndarray, "n A"]) -> Warp:
-        """The same for a path (features x, the present first) that is already known."""
-        speeds, limits = self._speeds(path)
-        rates = rates_within(speeds, limits, self.config.fastest)
-        rates = np.minimum(rates, self._merging_rates(chunk))
-        positions = warp_positions(smooth_rates(rates, self.config.change))
-        return Warp(positions, len(chunk), self._delays)
+    def positions(
+        self, paths: Float[np.ndarray, "N m X"], chunks: Float[np.ndarray, "N n A"], levels: Sequence[Boldness]
+    ) -> Float[np.ndarray, "N R l"]:
+        """The fastest warp of every chunk at every level, padded by repeating the end; ``paths`` are the features along
+        which the chunk runs at rate 1, the present first."""
+        arms, fingers = self._arm_speeds(paths), self._finger_speeds(paths)
+        merging = self._merging_rates(chunks)
+        limits = self.limits
+        reach = np.array([arm.speed for arm in limits.arms] + [arm.turn for arm in limits.arms])
+        strokes = np.array([part.speed for grip in limits.grippers for part in (grip.opening, grip.closing)])
+        rates: list[Float[np.ndarray, "N n"]] = []
+        for level in levels:
+            allowed = rates_within(arms, level.scale * reach, level.fastest)
+            if self.config.gripper_limit:
+                allowed = np.minimum(allowed, rates_within(fingers, level.stroke * strokes, level.fastest))
+            rates.append(np.minimum(allowed, merging))
+        return warp_positions(smooth_rates(np.stack(rates, axis=1), self.config.change), self.config.slack)
 
-    def reset(self) -> None:
-        pass
+    def _arm_speeds(self, paths: Float[np.ndarray, "N m X"]) -> Float[np.ndarray, "N n D"]:
+        """Metres and radians that every end-effector covers in each step at rate 1."""
+        poses = feature_poses(self.robot, paths)
+        metres = np.linalg.norm(np.diff(poses[..., :3], axis=1), axis=-1)
+        radians = 2.0 * rotation_distance(poses[:, 1:, :, 3:], poses[:, :-1, :, 3:])
+        return np.concatenate([metres, radians], axis=-1)
 
-    def _speeds(self, path: Float[np.ndarray, "_ X"]) -> tuple[Float[np.ndarray, "n D"], Float[np.ndarray, " D"]]:
-        """What every step moves at rate 1, and how much it may."""
-        poses = feature_poses(self.robot, path)
-        metres = np.linalg.norm(np.diff(poses[..., :3], axis=0), axis=-1)
-        radians = 2.0 * rotation_distance(poses[1:, :, 3:], poses[:-1, :, 3:])
-        columns = [*metres.T, *radians.T]
-        scale = self.config.scale
-        limits = [scale * arm.speed for arm in self.limits.arms] + [scale * arm.turn for arm in self.limits.arms]
-        if self.config.gripper_limit:
-            for gripper, limit in zip(self.robot.grippers, self.limits.grippers, strict=True):
-                change = np.diff(finger_opening(self.robot, gripper, limit, path))
-                columns += [np.maximum(change, 0.0), np.maximum(-change, 0.0)]
-                limits += [limit.opening.speed, limit.closing.speed]
-        return np.stack(columns, axis=1), np.array(limits)
+    def _finger_speeds(self, paths: Float[np.ndarray, "N m X"]) -> Float[np.ndarray, "N n G"]:
+        """How much of its range every gripper opens, and closes, in each step at rate 1."""
+        columns: list[Float[np.ndarray, "N n"]] = []
+        for gripper, limit in zip(self.robot.grippers, self.limits.grippers, strict=True):
+            change = np.diff(finger_opening(self.robot, gripper, limit, paths), axis=1)
+            columns += [np.maximum(change, 0.0), np.maximum(-change, 0.0)]
+        return np.stack(columns, axis=-1) if columns else np.zeros((len(paths), paths.shape[1] - 1, 0))
 
-    def _merging_rates(self, chunk: Float[np.ndarray, "n A"]) -> Float[np.ndarray, " n"]:
+    def _merging_rates(self, chunks: Float[np.ndarray, "N n A"]) -> Float[np.ndarray, "N n"]:
         """How far motions may be summed before too much of them is cut off at the action limits."""
-        rates = np.full(len(chunk), np.inf)
+        rates = np.full(chunks.shape[:-1], np.inf)
         for group, part in zip(self.robot.actions, self.robot.action_slices, strict=True):
             if group.mode == "delta":
-                span = np.where(chunk[:, part] >= 0, self.robot.action_high[part], -self.robot.action_low[part])
-                share = (np.abs(chunk[:, part]) / np.maximum(span, 1e-9)).max(axis=1)
+                span = np.where(chunks[..., part] >= 0, self.robot.action_high[part], -self.robot.action_low[part])
+                share = (np.abs(chunks[..., part]) / np.maximum(span, 1e-9)).max(axis=-1)
                 rates = np.minimum(rates, self.config.overdrive / np.maximum(share, 1e-9))
         return np.maximum(rates, 1.0)
 
 
+class PlainLimits:
+    """A Scheduler that asks nothing but the limits: every chunk is retimed at one level of boldness."""
+
+    def __init__(self, world_model: WorldModel, retiming: Retiming, level: Boldness) -> None:
+        self.world_model = world_model
+        self.retiming = retiming
+        self.level = level
+
+    def schedule(self, observation: Float[np.ndarray, " O"], chunk: Float[np.ndarray, "n A"]) -> Warp:
+        """The fastest warp within the limits, from what the world model says the chunk does at rate 1."""
+        paths = paths_at_rate_one(self.world_model, observation[None], chunk[None])
+        positions = self.retiming.positions(paths, chunk[None], [self.level])[0, 0]
+        return Warp(positions[: warp_lengths(positions)], len(chunk), self.retiming.delays)
+
+    def reset(self) -> None:
+        pass
+
+
+def paths_at_rate_one(
+    world_model: WorldModel, observations: Float[np.ndarray, "N O"], chunks: Float[np.ndarray, "N n A"]
+) -> Float[np.ndarray, "N m X"]:
+    """The features that the world model predicts for the chunks as they are, the present first."""
+    x, _ = split_observation(observations)
+    return np.concatenate([x[:, None], world_model.rollout(observations, chunks)], axis=1)
+
+
 def finger_opening(
-    robot: Robot, gripper: Gripper, limits: GripperLimits, path: Float[np.ndarray, "T X"]
-) -> Float[np.ndarray, " T"]:
-    """How far a gripper is open along a path of features: 0 closed, 1 open."""
+    robot: Robot, gripper: Gripper, limits: GripperLimits, path: Float[np.ndarray, "*B X"]
+) -> Float[np.ndarray, "*B"]:
+    """How far a gripper is open at every moment of features: 0 closed, 1 open."""
     place = {state: position for position, state in enumerate(plain_state_indices(robot))}
-    return limits.scale.shown(path[:, [place[state] for state in gripper.state]])
+    return limits.scale.shown(path[..., [place[state] for state in gripper.state]])
 
 
 def gripper_delays(robot: Robot, limits: Limits) -> dict[int, GripperDelays]:

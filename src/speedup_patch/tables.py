@@ -8,19 +8,19 @@ from speedup_patch.check import PatchCheck
 
 
 def check_table(check: PatchCheck) -> Table:
-    """What each rate would do."""
+    """What each option would do."""
     rows = [
         (
-            f"{figures.rate:g}",
+            figures.label,
             f"{figures.violation_share:.1%}",
             f"{figures.deviation_median:.4f}",
             f"{figures.deviation_p95:.4f}",
             f"{figures.speedup:.2f}x",
             f"{figures.chosen_share:.1%}",
         )
-        for figures in check.rates
+        for figures in check.options
     ]
-    return text_table(("rate", "violations", "deviation p50", "p95", "speedup", "chosen"), rows)
+    return text_table(("option", "violations", "deviation p50", "p95", "speedup", "chosen"), rows)
 
 
 def text_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str | None = None) -> Table:

@@ -58,3 +58,23 @@ def test_points_of_the_path_are_on_it(seed: int):
     distances, places = nearest_on_path(path, interpolate_poses(path, np.arange(6.0), at))
     np.testing.assert_allclose(distances, 0.0, atol=1e-6)
     np.testing.assert_allclose(places, np.broadcast_to(at, places.shape), atol=1e-3)
+
+
+@pytest.mark.parametrize("still", ["nothing", "position", "pose", "fingers"])
+@given(seed=seeds)
+@few
+def test_nearest_point_with_fingers_matches_a_fine_search(still: str, seed: int):
+    rng = np.random.default_rng(seed)
+    path = np.concatenate([wander(rng, 2, 8), np.cumsum(0.01 * rng.normal(size=(2, 8, 1)), axis=1)], axis=-1)
+    frozen = {"nothing": [], "position": [0, 1, 2], "pose": list(range(7)), "fingers": [7]}[still]
+    path[..., frozen] = path[:, :1, frozen]
+    shaken = path[:, rng.integers(8, size=5)]
+    shaken[..., [0, 1, 2, 7]] += 0.01 * rng.normal(size=(2, 5, 4))
+    distances, places = nearest_on_path(path, shaken)
+    fine = interpolate_poses(path, np.arange(8.0), np.linspace(0, 7, 7 * 200 + 1))
+    searched = pose_distance(shaken[:, :, None], fine[:, None]).min(axis=-1)
+    assert (distances <= searched + 2e-3).all()
+    assert (distances >= searched - 2e-4).all()
+    for b in range(2):
+        there = interpolate_poses(path[b], np.arange(8.0), places[b])
+        np.testing.assert_allclose(pose_distance(there, shaken[b]), distances[b], atol=1e-9)

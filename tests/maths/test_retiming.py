@@ -4,16 +4,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from speedup_patch.maths.retiming import rates_within, read_ahead, smooth_rates, warp_positions
+from speedup_patch.maths.retiming import rates_within, read_ahead, smooth_rates, warp_lengths, warp_positions
 from speedup_patch.warp import uniform_warp
 
 RATES = hnp.arrays(np.float64, st.integers(1, 40), elements=st.floats(1.0, 6.0))
 
 
 @given(st.integers(1, 60), st.floats(1.0, 8.0))
-def test_a_constant_rate_is_the_uniform_warp(n, rate):
+def test_a_constant_rate_is_the_uniform_warp_of_as_many_commands(n, rate):
     rate = min(rate, float(n))
-    np.testing.assert_allclose(warp_positions(np.full(n, rate)), uniform_warp(n, rate).positions, atol=1e-9)
+    commands = len(uniform_warp(n, rate))
+    np.testing.assert_allclose(warp_positions(np.full(n, rate)), np.arange(1, commands + 1) * (n / commands), atol=1e-7)
+
+
+@given(st.integers(1, 8), st.integers(1, 8))
+def test_a_constant_rate_that_divides_the_chunk_is_the_uniform_warp(rate, commands):
+    n = rate * commands
+    np.testing.assert_array_equal(warp_positions(np.full(n, float(rate))), uniform_warp(n, float(rate)).positions)
+
+
+@given(st.integers(1, 40), st.floats(0.0, 0.5))
+def test_no_slack_hurries_what_runs_at_rate_one(n, slack):
+    np.testing.assert_array_equal(warp_positions(np.ones(n), slack), np.arange(1, n + 1))
 
 
 @given(RATES)
@@ -73,3 +85,23 @@ def test_a_late_actuator_reads_ahead_by_its_delay_times_the_rate_above_one():
 
 def test_a_speed_that_is_not_known_is_not_hurried():
     assert rates_within(np.array([[np.nan, 0.0], [0.0, 0.0]]), np.ones(2), 4.0).tolist() == [1.0, 4.0]
+
+
+@given(
+    hnp.arrays(np.float64, st.tuples(st.integers(1, 5), st.integers(1, 30)), elements=st.floats(1.0, 6.0)),
+    st.floats(0.05, 2.0),
+    st.floats(0.0, 12.0),
+)
+def test_a_batch_is_its_warps_one_by_one_and_then_their_ends(rates, change, delay):
+    n = rates.shape[1]
+    smooth = smooth_rates(rates, change)
+    positions = warp_positions(smooth)
+    ahead = read_ahead(positions, delay, n)
+    lengths = warp_lengths(positions)
+    assert lengths.max() == positions.shape[1]
+    for row, length in enumerate(lengths):
+        np.testing.assert_array_equal(smooth[row], smooth_rates(rates[row], change))
+        alone = warp_positions(smooth[row])
+        np.testing.assert_array_equal(positions[row, :length], alone)
+        assert (positions[row, length:] == n).all()
+        np.testing.assert_allclose(ahead[row, :length], read_ahead(alone, delay, n), atol=1e-12)

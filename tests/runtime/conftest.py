@@ -1,8 +1,8 @@
 import pytest
 import torch
 
+from speedup_patch.candidates import Rates, Retimings
 from speedup_patch.pipeline import TrainingConfig, train_patch
-from speedup_patch.relabel import Rates
 from speedup_patch.robots import ALOHA
 from speedup_patch.scheduler.config import SchedulerConfig
 from speedup_patch.training import LoopConfig
@@ -12,12 +12,12 @@ from stand_ins import smooth_demonstrations
 CHUNK = 12
 
 
-def quick_patch(folder, rates=(1.0, 2.0, 3.0), epsilon=0.03):
+def quick_patch(folder, choices, epsilon=0.03):
     """A patch trained for a moment on stand-in demonstrations."""
     loop = LoopConfig(steps=40, batch_size=64, learning_rate=1e-3, evaluate_every=20, patience=0, seed=0)
     config = TrainingConfig(
         chunk_length=CHUNK,
-        rates=Rates(rates),
+        choices=choices,
         epsilon=epsilon,
         world_model=WorldModelConfig(kind="gru", hidden=16, loop=loop),
         scheduler=SchedulerConfig(hidden=16, loop=loop),
@@ -26,12 +26,12 @@ def quick_patch(folder, rates=(1.0, 2.0, 3.0), epsilon=0.03):
     return folder
 
 
-@pytest.fixture(scope="session")
-def patch_folder(tmp_path_factory):
-    return quick_patch(tmp_path_factory.mktemp("patches") / "my.patch")
+@pytest.fixture(scope="session", params=[Rates((1.0, 2.0, 3.0)), Retimings()], ids=["rates", "retimings"])
+def patch_folder(tmp_path_factory, request):
+    return quick_patch(tmp_path_factory.mktemp("patches") / "my.patch", request.param)
 
 
 @pytest.fixture(scope="session")
 def strict_folder(tmp_path_factory):
     """Only rates above 1, and a tolerance that nothing meets."""
-    return quick_patch(tmp_path_factory.mktemp("patches") / "strict.patch", rates=(2.0, 3.0), epsilon=1e-9)
+    return quick_patch(tmp_path_factory.mktemp("patches") / "strict.patch", Rates((2.0, 3.0)), epsilon=1e-9)

@@ -14,6 +14,7 @@ from speedup_patch.robots import ALOHA, ActionGroup
 from speedup_patch.runtime.accelerator import ChunkAccelerator
 from speedup_patch.runtime.engine import Engine, load_engine
 from speedup_patch.runtime.patch_folder import load_patch
+from speedup_patch.scheduler.chooser import LearnedScheduler
 from stand_ins import DELTA_ROBOT, smooth_demonstrations
 
 N = 12
@@ -37,8 +38,11 @@ def test_a_familiar_chunk_is_shortened_or_kept(engine):
     accelerator = ChunkAccelerator(engine)
     result = accelerator.shorten(*moment())
     assert result.reason is None
-    assert 4 <= len(result.actions) <= N
+    assert 2 <= len(result.actions) <= N
     assert result.rate == N / len(result.actions)
+    assert np.array_equal(result.chunk, moment()[0])
+    assert len(result.positions) == len(result.actions)
+    assert result.positions[-1] == N
 
 
 @pytest.mark.parametrize("rate", [1.0, 1.5, 2.0, 3.0])
@@ -171,9 +175,11 @@ def test_a_reset_forgets_the_episode(engine):
 
 
 def test_a_q_that_is_not_a_number_is_no_choice(engine, patch_folder):
-    chooser = load_patch(patch_folder).chooser
+    patch = load_patch(patch_folder)
+    chooser = patch.chooser
     chooser.q = lambda observations, chunks, lengths: np.full(len(observations), np.nan, dtype=np.float32)
-    broken = dataclasses.replace(engine, new_scheduler=lambda: OneRatePerChunk(chooser))
+    scheduler = LearnedScheduler(chooser, patch.candidates, patch.world_model)
+    broken = dataclasses.replace(engine, new_scheduler=lambda: scheduler)
     result = ChunkAccelerator(broken).shorten(*moment())
     assert result.reason == "decision failed"
     assert np.array_equal(result.actions, moment()[0])

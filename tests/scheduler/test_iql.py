@@ -2,8 +2,10 @@ import numpy as np
 import pytest
 import torch
 
+from speedup_patch.candidates import Options, Rates, Retimings, bind
 from speedup_patch.errors import InputError
-from speedup_patch.relabel import Rates, relabel
+from speedup_patch.limits import read_limits
+from speedup_patch.relabel import relabel
 from speedup_patch.robots import ALOHA
 from speedup_patch.scheduler.choices import judge_choices, penalised_regret
 from speedup_patch.scheduler.config import SchedulerConfig
@@ -14,15 +16,19 @@ from speedup_patch.training import LoopConfig
 from stand_ins import LaggingWorldModel, smooth_demonstrations
 
 RATES = Rates((1.0, 2.0, 3.0))
+RETIMINGS = Retimings()
+LIMITS = read_limits(ALOHA, smooth_demonstrations(episodes=8, seed=0))
 CPU = torch.device("cpu")
 
 
-def transitions(seed):
+def transitions(seed, choices=RATES):
     return relabel(
         LaggingWorldModel(),
         smooth_demonstrations(episodes=8, seed=seed),
-        RATES,
+        bind(choices, ALOHA, LIMITS),
+        limits=LIMITS,
         chunk_length=12,
+        measure="in_step",
         epsilon=0.03,
         penalty=6.0,
         rng=np.random.default_rng(0),
@@ -34,9 +40,15 @@ def config(steps):
     return SchedulerConfig(hidden=32, gamma=0.5, penalty=6.0, target_rate=0.02, loop=loop)
 
 
+@pytest.fixture(scope="module", params=[RATES, RETIMINGS], ids=["rates", "retimings"])
+def choices(request):
+    return request.param
+
+
 @pytest.fixture(scope="module")
-def trained():
-    return train_scheduler(transitions(0), transitions(0), ALOHA, RATES, config(600), device=CPU)
+def trained(choices):
+    data = transitions(0, choices)
+    return train_scheduler(data, data, ALOHA, choices, config(600), device=CPU)
 
 
 def test_expectile_of_a_constant_difference():
@@ -51,22 +63,23 @@ def test_value_loss_is_smallest_at_the_upper_expectile():
     assert grid[losses.argmin()].item() == pytest.approx(0.95)
 
 
-def test_learned_choices_beat_every_constant_rate(trained):
+def test_learned_choices_beat_every_constant_choice(trained, choices):
     _, figures = trained
-    rewards = transitions(0).rewards
-    constant = [penalised_regret(rewards, np.full(len(rewards), rate)) for rate in range(3)]
+    rewards = transitions(0, choices).rewards
+    constant = [penalised_regret(rewards, np.full(len(rewards), option)) for option in range(rewards.shape[1])]
     assert figures["loss"] < 0.5 * min(constant)
 
 
-def test_saved_and_loaded_scheduler_chooses_the_same(trained, tmp_path):
+def test_saved_and_loaded_scheduler_chooses_the_same(trained, choices, tmp_path):
     scheduler, _ = trained
     scheduler.save(tmp_path)
     loaded = load_scheduler(tmp_path, ALOHA)
-    held_out = transitions(1)
-    chunks = held_out.chunks[:, 0]
+    assert loaded.choices == choices
+    held_out = transitions(1, choices)
+    options = Options(held_out.chunks, np.zeros(held_out.chunks.shape[:3]), held_out.lengths)
     np.testing.assert_array_equal(
-        loaded.chooser.q_values(held_out.observations, chunks),
-        scheduler.chooser.q_values(held_out.observations, chunks),
+        loaded.chooser.q_values(held_out.observations, options),
+        scheduler.chooser.q_values(held_out.observations, options),
     )
 
 
@@ -91,7 +104,7 @@ def test_resumed_training_ends_with_the_same_weights(tmp_path):
 
 
 def test_choices_are_judged_against_greedy():
-    rates = np.array([1.0, 2.0, 4.0])
+    rates = np.tile([1.0, 2.0, 4.0], (3, 1))
     violations = np.array([[False, False, True], [False, True, True], [True, True, True]])
     figures = judge_choices(rates, violations, np.array([1, 1, 0]))
     assert figures.agreement == pytest.approx(2 / 3)

@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from speedup_patch.candidates import Rates
 from speedup_patch.pipeline import TrainingConfig, train_patch
-from speedup_patch.relabel import Rates
 from speedup_patch.robots import find_robot
 from speedup_patch.scheduler.config import SchedulerConfig
 from speedup_patch.training import LoopConfig
@@ -18,7 +18,7 @@ def patch_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     loop = LoopConfig(steps=10, batch_size=32, learning_rate=1e-3, evaluate_every=10, patience=0, seed=0)
     config = TrainingConfig(
         chunk_length=24,
-        rates=Rates((2.0, 3.0)),
+        choices=Rates((2.0, 3.0)),
         epsilon=10.0,
         world_model=WorldModelConfig(kind="gru", hidden=16, loop=loop),
         scheduler=SchedulerConfig(hidden=16, loop=loop),

@@ -44,7 +44,7 @@ def test_serves_what_the_runtime_decides_and_logs_every_decision(patch_folder: P
                 replies = [await ask(connection, request) for request in requests]
             assert await proxy.stop() == 0
             assert proxy.count("text") == 0
-        assert (ours["robot"], ours["chunk_length"], ours["rates"]) == ("aloha", 24, [2.0, 3.0])
+        assert (ours["robot"], ours["chunk_length"], ours["options"]) == ("aloha", 24, ["2x", "3x"])
         assert ours["state_keys"] == ["state"]
         assert [reply["step"] for reply in replies] == [request["step"] for request in requests]
         assert {"listening", "client_connected", "client_disconnected", "stopped"} <= {e["event"] for e in proxy.events}

@@ -6,6 +6,7 @@ from pathlib import Path
 from speedup_patch.commands.check import check
 from speedup_patch.commands.collect import collect
 from speedup_patch.commands.evaluate import evaluate
+from speedup_patch.commands.report import report
 from speedup_patch.commands.train import train
 
 
@@ -41,4 +42,5 @@ def demo(
     print(f"4/4 running the robot: {episodes} episodes for every scheduler, on the same seeds")
     specs = ("base", "fixed:2", "fixed:3", f"speedcap:{patch}", f"mpc:{patch}", str(patch))
     evaluate(task, policy=f"bundled:{task}", scheduler=specs, out=out / "run", episodes=episodes, processes=processes)
+    report((out / "run",), out=out / "report.html")
     print(f"everything is in {out}")

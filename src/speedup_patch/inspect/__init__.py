@@ -12,6 +12,7 @@ from jaxtyping import Float
 from speedup_patch.data import Demonstrations
 from speedup_patch.errors import InputError
 from speedup_patch.inspect.frames import MOST_FRAMES, Frames, View, measure_dimensions, sample_frames
+from speedup_patch.inspect.limits import find_limits
 from speedup_patch.inspect.motion import find_moving, find_pauses, profile_arms, summarise_pauses
 from speedup_patch.inspect.recognition import judge_robot, rank_robots, recognise, tied_robots
 from speedup_patch.inspect.rendering import render_inspection as render_inspection
@@ -95,6 +96,7 @@ def summarise(look: Look, *, dataset: str = "DATASET", chunk_length: int = 24) -
     pauses = find_pauses(frames, find_moving(frames, robot), hz)
     places = summarise_pauses(pauses, frames, hz)
     grippers = measure_grippers(frames, robot, hz) if robot else ()
+    limits, no_limits = find_limits(view)
     counts = Counter(episode.task for episode in demonstrations)
     return Inspection(
         dataset=dataset,
@@ -113,6 +115,8 @@ def summarise(look: Look, *, dataset: str = "DATASET", chunk_length: int = 24) -
         likeness=ranking,
         arms=profile_arms(view),
         grippers=grippers,
+        limits=limits,
+        no_limits=no_limits,
         pause_share=sum(pauses.share for pauses in places),
         pauses=places,
         findings=(*look.doubts, *find_suspicions(view, pauses, grippers, chunk_length)),

@@ -7,7 +7,17 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from speedup_patch.inspect.report import ArmSpeed, Dimension, GripperUse, Inspection, Likeness, Pauses, StrokeTime
+from speedup_patch.inspect.report import (
+    ArmSpeed,
+    Dimension,
+    GripperUse,
+    Inspection,
+    Likeness,
+    Pauses,
+    RobotLimits,
+    StrokeLimit,
+    StrokeTime,
+)
 
 MANY_TASKS = 8
 
@@ -19,6 +29,7 @@ def render_inspection(inspection: Inspection) -> Group:
     if inspection.arms:
         parts.append(_speeds(inspection.arms))
     parts += [Text(_gripper_line(use)) for use in inspection.grippers]
+    parts += [Text(line) for line in _limit_lines(inspection)]
     parts += [Text(line) for line in _pause_lines(inspection)]
     parts.append(Text("\nnothing suspicious" if not inspection.findings else "\nsuspicious:"))
     for finding in inspection.findings:
@@ -38,7 +49,7 @@ def _summary(inspection: Inspection) -> list[str]:
     ]
     if inspection.sampled_frames < inspection.frames:
         lines.append(
-            f"a large data set: speeds, grippers, pauses and suspicions come from an even sample of "
+            f"a large data set: speeds, grippers, limits, pauses and suspicions come from an even sample of "
             f"{inspection.sampled_frames} frames in {inspection.sampled_episodes} episodes"
         )
     lines += _robot_lines(inspection)
@@ -113,6 +124,37 @@ def _stroke(what: str, time: StrokeTime) -> str:
     return (
         f"{what} takes {time.steps_p50:.0f} steps, {time.seconds_p50:.2f} s "
         f"(p90 {time.steps_p90:.0f}, {time.seconds_p90:.2f} s; {time.timed} timed)"
+    )
+
+
+def _limit_lines(inspection: Inspection) -> list[str]:
+    if inspection.limits is None:
+        return [f"limits: not read, because {inspection.no_limits}"]
+    return ["limits, as most episodes show them:", *_robot_limits(inspection.limits)]
+
+
+def _robot_limits(limits: RobotLimits) -> list[str]:
+    lines = [
+        f"  arm {arm.arm}: {arm.metres_per_second:.2f} m/s, {arm.radians_per_second:.2f} rad/s"
+        + (f"; {arm.lag_steps:.0f} steps ({arm.lag_seconds:.2f} s) behind its commands" if arm.lag_steps else "")
+        for arm in limits.arms
+    ]
+    lines += [
+        f"  gripper {grip.arm}: {_stroke_limit('opening', grip.opening)}; {_stroke_limit('closing', grip.closing)}"
+        for grip in limits.grippers
+    ]
+    return lines + [
+        f"  {' '.join(group.actions)}: at the action limit in {group.at_limit:.1%} of the frames"
+        for group in limits.saturation
+    ]
+
+
+def _stroke_limit(what: str, stroke: StrokeLimit) -> str:
+    if stroke.delay_steps is None:
+        return f"no {what} in free motion"
+    return (
+        f"{what} starts after {stroke.delay_steps:.1f} steps ({stroke.delay_seconds:.2f} s), "
+        f"takes {stroke.stroke_steps:.1f} ({stroke.stroke_seconds:.2f} s) at full speed ({stroke.strokes} strokes)"
     )
 
 

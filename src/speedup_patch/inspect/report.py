@@ -74,6 +74,59 @@ class GripperUse:
 
 
 @dataclass(frozen=True)
+class ArmLimit:
+    """The fastest that one arm's end-effector moves and turns in most episodes."""
+
+    arm: str
+    metres_per_second: float
+    radians_per_second: float
+    lag_steps: float
+    lag_seconds: float
+    """How far it is behind its commands; 0 where commands are no targets."""
+
+
+@dataclass(frozen=True)
+class StrokeLimit:
+    """How fingers answer a command that moves in one direction; None where no such stroke was seen."""
+
+    strokes: int
+    """How many strokes in free motion were seen."""
+    delay_steps: float | None
+    delay_seconds: float | None
+    """From the command until the fingers move."""
+    stroke_steps: float | None
+    stroke_seconds: float | None
+    """How long a stroke over the whole range takes at the fingers' top speed."""
+
+
+@dataclass(frozen=True)
+class GripperLimit:
+    """How one arm's gripper answers."""
+
+    arm: str
+    opening: StrokeLimit
+    closing: StrokeLimit
+
+
+@dataclass(frozen=True)
+class Saturation:
+    """How often a group of delta actions is at its limit."""
+
+    actions: tuple[str, ...]
+    at_limit: float
+    """Share of the frames at which one of them commands 99% of its limit or more."""
+
+
+@dataclass(frozen=True)
+class RobotLimits:
+    """What the demonstrations show the robot to do, which a patch trained on them measures its chunks against."""
+
+    arms: tuple[ArmLimit, ...]
+    grippers: tuple[GripperLimit, ...]
+    saturation: tuple[Saturation, ...]
+
+
+@dataclass(frozen=True)
 class Pauses:
     """The frames at one place of the episodes at which nothing moves."""
 
@@ -141,6 +194,9 @@ class Inspection:
     """The same robots, and why."""
     arms: tuple[ArmSpeed, ...]
     grippers: tuple[GripperUse, ...]
+    limits: RobotLimits | None
+    no_limits: str | None
+    """Why there are none."""
     pause_share: float
     """Share of frames that belong to a pause: nothing commanded moves for 0.2 s or longer."""
     pauses: tuple[Pauses, ...]

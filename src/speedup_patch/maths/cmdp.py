@@ -5,7 +5,7 @@ from jaxtyping import Bool, Float, Int
 
 
 def penalised_reward(
-    rates: Float[np.ndarray, " R"], violations: Bool[np.ndarray, "*B R"], penalty: float
+    rates: Float[np.ndarray, "*#B R"], violations: Bool[np.ndarray, "*B R"], penalty: float
 ) -> Float[np.ndarray, "*B R"]:
     """r': the rate k where it is safe, minus Omega (``penalty``, not negative) where it violates."""
     if not penalty >= 0:
@@ -26,12 +26,12 @@ def satisfies_bound(penalty: float, gamma: float, max_rate: float) -> bool:
     return bool(penalty > penalty_bound(gamma, max_rate))
 
 
-def greedy_index(rates: Float[np.ndarray, " R"], violations: Bool[np.ndarray, "*B R"]) -> Int[np.ndarray, "*B"]:
+def greedy_index(rates: Float[np.ndarray, "*#B R"], violations: Bool[np.ndarray, "*B R"]) -> Int[np.ndarray, "*B"]:
     """Which rate is the largest safe one, or the slowest where every rate violates; rates may come in any order."""
-    if len(rates) == 0:
+    if rates.shape[-1] == 0:
         raise ValueError("at least one rate is needed to choose from")
     best = np.where(violations, -np.inf, rates).argmax(axis=-1)
-    return np.where(violations.all(axis=-1), rates.argmin(), best)
+    return np.where(violations.all(axis=-1), rates.argmin(axis=-1), best)
 
 
 def greedy_rate(rates: Float[np.ndarray, " R"], violations: Bool[np.ndarray, "*B R"]) -> Float[np.ndarray, "*B"]:

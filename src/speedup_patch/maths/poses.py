@@ -5,7 +5,7 @@ A quaternion and its negative are the same rotation; what is returned has w >= 0
 """
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 
 def rotation_to_quaternion(values: Float[np.ndarray, "*B R"], representation: str) -> Float[np.ndarray, "*B 4"]:
@@ -172,18 +172,29 @@ def nlerp(
 
 
 def interpolate_poses(
-    poses: Float[np.ndarray, "*B m 7"], times: Float[np.ndarray, " m"], at: Float[np.ndarray, " n"]
-) -> Float[np.ndarray, "*B n 7"]:
+    poses: Float[np.ndarray, "*B m P"], times: Float[np.ndarray, "*#B m"], at: Float[np.ndarray, "*#B n"]
+) -> Float[np.ndarray, "*B n P"]:
     """Poses at the times ``at``: positions linear, rotations by NLERP, held before the first and after the last of
-    the increasing ``times``; exactly the given pose at a given time."""
-    if len(times) == 1:
-        return np.repeat(poses, len(at), axis=-2)
-    after = np.clip(np.searchsorted(times, at), 1, len(times) - 1)
-    fraction = np.clip((at - times[after - 1]) / (times[after] - times[after - 1]), 0, 1).astype(poses.dtype)
-    start, end = poses[..., after - 1, :], poses[..., after, :]
-    share = fraction[:, None]
-    position = (1 - share) * start[..., :3] + share * end[..., :3]
-    return np.concatenate([position, nlerp(start[..., 3:], end[..., 3:], fraction)], axis=-1)
+    the increasing ``times``; exactly the given pose at a given time. Numbers after the seventh are linear, too."""
+    if times.shape[-1] == 1:
+        return np.repeat(poses, at.shape[-1], axis=-2)
+    after = np.clip((times[..., None, :] < at[..., :, None]).sum(axis=-1), 1, times.shape[-1] - 1)
+    before_time, after_time = take_rows(times[..., None], after - 1), take_rows(times[..., None], after)
+    span = np.maximum(after_time - before_time, 1e-12)  # times of padding may repeat
+    share = np.clip((at[..., None] - before_time) / span, 0, 1).astype(poses.dtype)
+    start, end = take_rows(poses, after - 1), take_rows(poses, after)
+    mixed = (1 - share) * start + share * end
+    turned = nlerp(start[..., 3:7], end[..., 3:7], np.broadcast_to(share[..., 0], mixed.shape[:-1]))
+    return np.concatenate([mixed[..., :3], turned, mixed[..., 7:]], axis=-1)
+
+
+def take_rows(table: Float[np.ndarray, "*#B n D"], rows: Int[np.ndarray, "*#B l"]) -> Float[np.ndarray, "*#B l D"]:
+    """``table[..., rows, :]``, where every table of the batch may ask for its own rows."""
+    if rows.ndim == 1:
+        return table[..., rows, :]
+    lead = np.broadcast_shapes(table.shape[:-2], rows.shape[:-1])
+    whole = np.broadcast_to(table, (*lead, *table.shape[-2:]))
+    return np.take_along_axis(whole, np.broadcast_to(rows, (*lead, rows.shape[-1]))[..., None], axis=-2)
 
 
 def rotation_distance(a: Float[np.ndarray, "*#B 4"], b: Float[np.ndarray, "*#B 4"]) -> Float[np.ndarray, "*#B"]:
@@ -193,10 +204,12 @@ def rotation_distance(a: Float[np.ndarray, "*#B 4"], b: Float[np.ndarray, "*#B 4
     return np.asarray(2.0 * np.arctan2(np.minimum(apart, together), np.maximum(apart, together)))
 
 
-def pose_distance(a: Float[np.ndarray, "*#B 7"], b: Float[np.ndarray, "*#B 7"]) -> Float[np.ndarray, "*#B"]:
-    """The paper's d: half the distance in metres plus half the angle in radians."""
+def pose_distance(a: Float[np.ndarray, "*#B P"], b: Float[np.ndarray, "*#B P"]) -> Float[np.ndarray, "*#B"]:
+    """The paper's d: half the distance in metres plus half the angle in radians; what comes after the seven numbers of
+    a pose adds its difference as it is."""
     distance = 0.5 * np.linalg.norm(a[..., :3] - b[..., :3], axis=-1)
-    return np.asarray(distance + rotation_distance(a[..., 3:], b[..., 3:]))
+    further = np.abs(a[..., 7:] - b[..., 7:]).sum(axis=-1)
+    return np.asarray(distance + rotation_distance(a[..., 3:7], b[..., 3:7]) + further)
 
 
 def cross(a: Float[np.ndarray, "*#B 3"], b: Float[np.ndarray, "*#B 3"]) -> Float[np.ndarray, "*#B 3"]:

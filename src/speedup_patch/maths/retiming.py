@@ -5,61 +5,79 @@ control steps; adding these up gives the warp.
 """
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 
 def rates_within(
-    speeds: Float[np.ndarray, "n D"], limits: Float[np.ndarray, " D"], fastest: float
-) -> Float[np.ndarray, " n"]:
+    speeds: Float[np.ndarray, "*B n D"], limits: Float[np.ndarray, " D"], fastest: float
+) -> Float[np.ndarray, "*B n"]:
     """The rate of every step at which no quantity exceeds its limit: between 1 and ``fastest``.
 
     ``speeds`` is what each step moves at rate 1. A step that is beyond a limit already runs at rate 1.
     """
     possible = np.where(speeds <= 0, np.inf, limits / np.maximum(speeds, 1e-300))
     possible = np.where(np.isnan(possible), 1.0, possible)  # what is not known is not hurried
-    return np.clip(possible.min(axis=1, initial=np.inf), 1.0, fastest)
+    return np.clip(possible.min(axis=-1, initial=np.inf), 1.0, fastest)
 
 
-def smooth_rates(rates: Float[np.ndarray, " n"], change: float) -> Float[np.ndarray, " n"]:
+def smooth_rates(rates: Float[np.ndarray, "*B n"], change: float) -> Float[np.ndarray, "*B n"]:
     """The largest rates below the given ones that rise and fall by at most ``change`` per executed command.
 
     A backward and a forward pass, as in path-velocity planning: a slow moment is approached and left gradually.
     """
-    smooth = rates.copy()
+    smooth = np.moveaxis(rates, -1, 0).copy()
     for i in range(len(smooth) - 2, -1, -1):
-        smooth[i] = min(smooth[i], smooth[i + 1] + change / smooth[i + 1])
+        smooth[i] = np.minimum(smooth[i], smooth[i + 1] + change / smooth[i + 1])
     for i in range(1, len(smooth)):
-        smooth[i] = min(smooth[i], smooth[i - 1] + change / smooth[i - 1])
-    return smooth
+        smooth[i] = np.minimum(smooth[i], smooth[i - 1] + change / smooth[i - 1])
+    return np.moveaxis(smooth, 0, -1)
 
 
-def warp_positions(rates: Float[np.ndarray, " n"]) -> Float[np.ndarray, " l"]:
-    """Positions 0 < s_1 < ... = n after each executed command; a constant rate k gives k, 2k, ... and the end n."""
-    ends = executed_time(rates)
-    times = np.arange(1, int(np.ceil(ends[-1] - 1e-9)) + 1, dtype=np.float64)
-    positions = np.interp(times, ends, np.arange(len(ends), dtype=np.float64))
+def warp_positions(rates: Float[np.ndarray, "*B n"], slack: float = 0.0) -> Float[np.ndarray, "*B l"]:
+    """Positions 0 < s_1 < ... = n after each executed command, in as few commands as the rates allow.
+
+    The rates seldom fill a whole number of commands: all are slowed down alike until they do, or sped up by at most the
+    share ``slack`` where that saves a command. A constant rate k that divides n gives k, 2k, ..., n. Warps that need
+    fewer commands than the longest of the batch repeat n.
+    """
+    ends, n = executed_time(rates), rates.shape[-1]
+    total = ends[..., -1:]
+    count = np.maximum(np.ceil(total / (1.0 + slack) - 1e-9), 1.0)
+    count = np.where(total > n - 1e-9, float(n), count)  # what is hurried nowhere stays as it is
+    times = np.arange(1, int(count.max()) + 1) * (total / count)
+    step = np.clip((ends[..., None, :] <= times[..., :, None]).sum(axis=-1), 1, n)
+    before = np.take_along_axis(ends, step - 1, axis=-1)
+    positions = step - 1 + (times - before) * np.take_along_axis(rates, step - 1, axis=-1)
     whole = np.rint(positions)
     positions = np.where(np.abs(positions - whole) < 1e-9, whole, positions)
-    positions[-1] = len(rates)
-    return positions
+    return np.where(np.arange(1, times.shape[-1] + 1) >= count, float(n), np.minimum(positions, n))
 
 
-def read_ahead(positions: Float[np.ndarray, " l"], delay: float, n: int) -> Float[np.ndarray, " l"]:
+def warp_lengths(positions: Float[np.ndarray, "*B l"]) -> Int[np.ndarray, "*B"]:
+    """How many commands each warp of a padded batch has."""
+    return np.asarray((positions < positions[..., -1:]).sum(axis=-1) + 1)
+
+
+def read_ahead(positions: Float[np.ndarray, "*B l"], delay: float, n: int) -> Float[np.ndarray, "*B l"]:
     """Where an actuator that answers ``delay`` control steps late reads its command, along a warp over n actions.
 
     At rate 1 the answer to the command of step c comes when the chunk is at c + delay. Sent along the warp, the command
     of the j-th control step is answered when the chunk is at s(j + delay): it is the command of s(j + delay) - delay.
     Beyond the chunk's end the pace goes on as it was, and the last command is held.
     """
-    count = len(positions)
-    knots = np.concatenate([np.zeros(1), positions])
-    times = np.arange(1, count + 1, dtype=np.float64) + delay
-    inside = np.interp(times, np.arange(count + 1, dtype=np.float64), knots)
-    pace = float(np.diff(knots)[-2:].max())  # the last window may be a short rest
-    beyond = positions[-1] + (times - count) * pace
+    knots = np.concatenate([np.zeros_like(positions[..., :1]), positions], axis=-1)
+    count = warp_lengths(positions)[..., None]
+    times = np.arange(1, positions.shape[-1] + 1, dtype=np.float64) + delay
+    before = np.minimum(np.floor(times).astype(np.int64), positions.shape[-1] - 1)
+    start = np.take_along_axis(knots, np.broadcast_to(before, positions.shape), axis=-1)
+    end = np.take_along_axis(knots, np.broadcast_to(before + 1, positions.shape), axis=-1)
+    inside = start + np.clip(times - before, 0.0, 1.0) * (end - start)
+    # The last window may be a short rest: the pace is that of the quicker of the last two.
+    last = np.take_along_axis(np.diff(knots, axis=-1), np.maximum(count - np.array([1, 2]), 0), axis=-1)
+    beyond = positions[..., -1:] + (times - count) * last.max(axis=-1, keepdims=True)
     return np.minimum(np.where(times > count, beyond, inside) - delay, float(n))
 
 
-def executed_time(rates: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n+1"]:
+def executed_time(rates: Float[np.ndarray, "*B n"]) -> Float[np.ndarray, "*B m"]:
     """Control steps until the start of each step of the chunk, and until its end."""
-    return np.concatenate([np.zeros(1), np.cumsum(1.0 / rates)])
+    return np.concatenate([np.zeros_like(rates[..., :1]), np.cumsum(1.0 / rates, axis=-1)], axis=-1)

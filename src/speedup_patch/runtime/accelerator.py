@@ -32,6 +32,10 @@ class Shortened:
     """Why the original chunk came back unchanged, when the guard stepped in."""
     seconds: float
     """How long the decision took."""
+    chunk: Float[np.ndarray, "n A"]
+    """The policy's own chunk."""
+    positions: Float[np.ndarray, " l"]
+    """How many of its actions are done after each executed one."""
 
     @property
     def rate(self) -> float:
@@ -41,7 +45,12 @@ class Shortened:
 
 class _Choice(NamedTuple):
     actions: Float[np.ndarray, "l A"]
+    positions: Float[np.ndarray, " l"]
     reason: str | None
+
+
+def _unchanged(chunk: Float[np.ndarray, "n A"], reason: str | None = None) -> _Choice:
+    return _Choice(chunk, np.arange(1.0, len(chunk) + 1), reason)
 
 
 class ChunkAccelerator:
@@ -100,7 +109,7 @@ class ChunkAccelerator:
         choice = self._choose(o, original)
         seconds = time.perf_counter() - begin
         if self.deadline is not None and seconds > self.deadline:
-            choice = _Choice(original, "late decision")
+            choice = _unchanged(original, "late decision")
         if choice.reason:
             self.fallbacks[choice.reason] += 1
             LOGGER.warning("original chunk returned: %s", choice.reason)
@@ -108,7 +117,8 @@ class ChunkAccelerator:
         self._executed = (o, choice.actions)
         # A copy in the policy's own precision: nobody else's array, and at rate 1 the policy's very bits.
         precision = wanted.dtype if wanted.dtype.kind == "f" else np.dtype(np.float64)
-        result = Shortened(choice.actions.astype(precision), len(original), choice.reason, seconds)
+        actions = choice.actions.astype(precision)
+        result = Shortened(actions, len(original), choice.reason, seconds, original, choice.positions)
         if self.log is not None:
             self.log.add(LoggedDecision(o, original, len(choice.actions), choice.reason, seconds))
         return result
@@ -136,20 +146,20 @@ class ChunkAccelerator:
         try:
             reason = engine.guard.reason(o, chunk) if engine.guard else None
             if reason:
-                return _Choice(chunk, reason)
+                return _unchanged(chunk, reason)
             warp = self._limited(self.scheduler.schedule(o, chunk))
             reason = engine.refuses(o, chunk) if engine.refuses and len(warp) < len(chunk) else None
             actions = accelerate(engine.robot, chunk, warp, engine.rotations).actions
         except Exception:
             # Whatever goes wrong in a decision, the robot gets the policy's own chunk, never nothing.
             LOGGER.exception("the decision failed")
-            return _Choice(chunk, "decision failed")
-        if reason:
-            return _Choice(chunk, reason)
-        if len(actions) >= len(chunk):
-            return _Choice(chunk, None)
+            return _unchanged(chunk, "decision failed")
+        if reason or len(actions) >= len(chunk):
+            return _unchanged(chunk, reason)
         actions = self._within_limits(actions)
-        return _Choice(chunk, "resampling failed") if actions is None else _Choice(actions, None)
+        if actions is None:
+            return _unchanged(chunk, "resampling failed")
+        return _Choice(actions, warp.positions, None)
 
     def _within_limits(self, actions: Float[np.ndarray, "l A"]) -> Float[np.ndarray, "l A"] | None:
         """The commands cut to the robot's limits; None where they are not finite, or cutting would bend a rotation."""

@@ -8,12 +8,13 @@ import numpy as np
 from jaxtyping import Float
 
 from speedup_patch.acceleration import RotationMerge
-from speedup_patch.baselines import OneRatePerChunk
+from speedup_patch.candidates import Candidates, Rates
 from speedup_patch.guard import Guard
 from speedup_patch.interfaces import Scheduler, WorldModel
-from speedup_patch.relabel import Measure, Rates, find_violations, predict_counterfactuals
+from speedup_patch.relabel import find_violations, predict_counterfactuals
 from speedup_patch.robots import Robot
 from speedup_patch.runtime.patch_folder import LoadedPatch, load_patch
+from speedup_patch.scheduler.chooser import LearnedScheduler
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,20 +34,19 @@ class Engine:
     """A last look at a chunk: the reason to run it unchanged, or None."""
 
 
-def patch_engine(patch: LoadedPatch) -> Engine:
-    """The engine that runs a trained patch."""
-    # Rate 1 is the original chunk and never violates: only a set of rates without it can leave no safe one.
-    may_have_none = patch.no_safe_rate == "original" and patch.rates.values[0] > 1
+def patch_engine(patch: LoadedPatch, candidates: Candidates | None = None) -> Engine:
+    """The engine that runs a trained patch; with ``candidates``, on other options than it was trained for."""
+    # Rate 1 is the original chunk and never violates: only choices without it can leave no safe one.
+    choices = patch.choices
+    may_have_none = patch.no_safe_rate == "original" and isinstance(choices, Rates) and choices.values[0] > 1
     return Engine(
         robot=patch.robot,
-        new_scheduler=lambda: OneRatePerChunk(patch.chooser, patch.rates.tail),
+        new_scheduler=lambda: LearnedScheduler(patch.chooser, candidates or patch.candidates, patch.world_model),
         chunk_length=patch.chunk_length,
-        rotations=patch.rates.rotations,
+        rotations=choices.rotations,
         guard=patch.guard,
         world_model=patch.world_model,
-        refuses=EveryRateViolates(patch.world_model, patch.rates, patch.epsilon, patch.measure)
-        if may_have_none
-        else None,
+        refuses=EveryOptionViolates(patch) if may_have_none else None,
     )
 
 
@@ -56,14 +56,14 @@ def load_engine(path: Path, robot: Robot | None = None) -> Engine:
 
 
 @dataclass(frozen=True)
-class EveryRateViolates:
-    """Refuses a chunk when the world model says that none of the rates keeps within the tolerance."""
+class EveryOptionViolates:
+    """Refuses a chunk when the world model says that none of the options keeps within the tolerance."""
 
-    world_model: WorldModel
-    rates: Rates
-    epsilon: float
-    measure: Measure
+    patch: LoadedPatch
 
     def __call__(self, observation: Float[np.ndarray, " O"], chunk: Float[np.ndarray, "n A"]) -> str | None:
-        predicted = predict_counterfactuals(self.world_model, observation[None], chunk[None], self.rates, self.measure)
-        return "every rate violates" if find_violations(predicted.deviations, self.epsilon).all() else None
+        patch = self.patch
+        predicted = predict_counterfactuals(
+            patch.world_model, observation[None], chunk[None], patch.candidates, patch.measure, patch.limits
+        )
+        return "every rate violates" if find_violations(predicted.deviations, patch.epsilon).all() else None

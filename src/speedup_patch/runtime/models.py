@@ -7,13 +7,14 @@ from jaxtyping import Float, Int
 
 from speedup_patch.array_files import load_arrays
 from speedup_patch.artefacts import read_json
+from speedup_patch.candidates import Choices
 from speedup_patch.errors import InputError
 from speedup_patch.interfaces import WorldModel
 from speedup_patch.observations import feature_size
 from speedup_patch.onnx_files import open_session
 from speedup_patch.robots import Robot
+from speedup_patch.scheduler.chooser import LearnedChooser
 from speedup_patch.scheduler.files import GRAPH, read_scheduler
-from speedup_patch.scheduler.rates import LearnedRates
 from speedup_patch.world_model.servo import servo_from_arrays
 
 WORLD_MODEL_GRAPH = "world_model.onnx"
@@ -72,10 +73,10 @@ class OnnxWorldModel:
         return predictions
 
 
-def load_rates(directory: Path, robot: Robot) -> LearnedRates:
-    """The scheduler of a patch folder, run by onnxruntime."""
+def load_chooser(directory: Path, robot: Robot) -> tuple[LearnedChooser, Choices]:
+    """The scheduler of a patch folder, run by onnxruntime, and what it chooses from."""
     saved = read_scheduler(directory, robot)
-    return LearnedRates(OnnxCritic(directory / GRAPH), saved.inputs, saved.rates, saved.shape.longest)
+    return LearnedChooser(OnnxCritic(directory / GRAPH), saved.inputs, saved.shape.longest), saved.choices
 
 
 def load_world_model(directory: Path, robot: Robot) -> WorldModel:

@@ -1,22 +1,24 @@
 """The patch folder: its description, and how it is read for running, without torch."""
 
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, get_args
 
 from speedup_patch.array_files import load_arrays, save_arrays
 from speedup_patch.artefacts import read_json, write_json
+from speedup_patch.candidates import Candidates, Choices, bind
 from speedup_patch.errors import InputError
 from speedup_patch.guard import Guard, guard_from_arrays, guard_to_arrays
 from speedup_patch.interfaces import WorldModel
 from speedup_patch.limits import Limits, limits_from_json
-from speedup_patch.relabel import Measure, NoSafeRate, Rates
+from speedup_patch.relabel import Measure, NoSafeRate
 from speedup_patch.robots import Robot
 from speedup_patch.robots.files import robot_from_json
-from speedup_patch.runtime.models import load_rates, load_world_model
-from speedup_patch.scheduler.rates import LearnedRates
+from speedup_patch.runtime.models import load_chooser, load_world_model
+from speedup_patch.scheduler.chooser import LearnedChooser
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 DESCRIPTION, GUARD = "patch.json", "guard.safetensors"
 
 
@@ -60,13 +62,15 @@ class PatchDescription:
 class LoadedPatch(PatchDescription):
     """A patch ready to run."""
 
-    chooser: LearnedRates
+    chooser: LearnedChooser
+    choices: Choices
+    """What it chooses from."""
     world_model: WorldModel
 
-    @property
-    def rates(self) -> Rates:
-        """The rates it chooses from."""
-        return self.chooser.rates
+    @cached_property
+    def candidates(self) -> Candidates:
+        """The choices, bound to this robot and its limits."""
+        return bind(self.choices, self.robot, self.limits)
 
 
 def read_description(path: Path, robot: Robot | None = None) -> PatchDescription:
@@ -99,4 +103,6 @@ def load_patch(path: Path, robot: Robot | None = None) -> LoadedPatch:
     """Reads a patch folder for running; with ``robot``, refuses a patch that was made for another one."""
     description = read_description(path, robot)
     own = description.robot
-    return LoadedPatch(**vars(description), chooser=load_rates(path, own), world_model=load_world_model(path, own))
+    chooser, choices = load_chooser(path, own)
+    known = vars(description)
+    return LoadedPatch(**known, chooser=chooser, choices=choices, world_model=load_world_model(path, own))

@@ -1,1 +1,1 @@
-"""The learned scheduler: implicit Q-learning over counterfactual transitions, one rate per chunk."""
+"""The learned scheduler: implicit Q-learning over counterfactual transitions."""

@@ -1,4 +1,4 @@
-"""How good a scheduler's choices are, judged by what the world model says of every rate."""
+"""How good a scheduler's choices are, judged by what the world model says of every option."""
 
 from dataclasses import dataclass
 
@@ -15,24 +15,25 @@ class ChoiceFigures:
     rate_mean: float
     greedy_rate_mean: float
     speedup: float
-    """Predicted: original actions per executed action when every chunk is run at its chosen rate."""
+    """Predicted: original actions per executed action when every chunk is run as chosen."""
     agreement: float
     """Share of states where the choice is greedy's."""
     violating: float
-    """Share of the states that have a safe rate where the chosen one violates."""
+    """Share of the states that have a safe option where the chosen one violates."""
 
 
 def judge_choices(
-    rates: Float[np.ndarray, " R"], violations: Bool[np.ndarray, "N R"], choices: Int[np.ndarray, " N"]
+    rates: Float[np.ndarray, "N R"], violations: Bool[np.ndarray, "N R"], choices: Int[np.ndarray, " N"]
 ) -> ChoiceFigures:
-    """Compares chosen rate indices with the greedy ones."""
+    """Compares chosen options with the greedy ones."""
+    rows = np.arange(len(choices))
     greedy = greedy_index(rates, violations)
     has_safe = ~violations.all(axis=1)
-    violating = violations[np.arange(len(choices)), choices] & has_safe
+    violating = violations[rows, choices] & has_safe
     return ChoiceFigures(
-        rate_mean=float(rates[choices].mean()),
-        greedy_rate_mean=float(rates[greedy].mean()),
-        speedup=float(1.0 / (1.0 / rates[choices]).mean()),
+        rate_mean=float(rates[rows, choices].mean()),
+        greedy_rate_mean=float(rates[rows, greedy].mean()),
+        speedup=float(1.0 / (1.0 / rates[rows, choices]).mean()),
         agreement=float((choices == greedy).mean()),
         violating=float(violating.sum() / max(has_safe.sum(), 1)),
     )

@@ -17,18 +17,19 @@ class SchedulerConfig:
     hidden: int = 128
     layers: int = 1
     """Size of every hidden layer, and how many the chunk encoder has."""
-    gamma: float = 0.5
+    gamma: float = 0.1
     """Discount per chunk."""
     expectile: float = 0.95
     penalty: float | None = None
-    """Omega, as a positive number; None takes eight times the bound below which safety is not guaranteed."""
+    """Omega, as a positive number; None takes eight times the bound below which safety is not guaranteed, or one
+    and a half times the largest rate if that is more."""
     target_rate: float = 0.01
     """How far the target Q moves towards Q at each update."""
     relative_actions: bool = True
     """Commands enter as the distance from where the robot is."""
     loop: LoopConfig = field(
         default_factory=lambda: LoopConfig(
-            steps=4000, batch_size=256, learning_rate=1e-3, evaluate_every=500, patience=0, seed=0
+            steps=5000, batch_size=256, learning_rate=1e-3, evaluate_every=500, patience=0, seed=0
         )
     )
 
@@ -41,7 +42,7 @@ class SchedulerConfig:
             raise InputError(f"the penalty Omega is given as a positive number, not {self.penalty}")
 
     def resolved_penalty(self, max_rate: float) -> float:
-        """Omega: the given one, or by default eight times the bound, and never less than the largest rate."""
+        """Omega: the given one, or the default."""
         if self.penalty is not None:
             return self.penalty
-        return max(8.0 * penalty_bound(self.gamma, max_rate), max_rate)
+        return max(8.0 * penalty_bound(self.gamma, max_rate), 1.5 * max_rate)

@@ -1,14 +1,16 @@
 """The files of a trained scheduler, read without torch."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from speedup_patch.array_files import Arrays, load_arrays
 from speedup_patch.artefacts import read_json
+from speedup_patch.candidates import Choices, Rates, Retimings
 from speedup_patch.errors import InputError
 from speedup_patch.maths.normalize import Normalizer
 from speedup_patch.observations import feature_size
-from speedup_patch.relabel import Rates
+from speedup_patch.retiming import Boldness, RetimingConfig
 from speedup_patch.robots import Robot
 from speedup_patch.scheduler.inputs import CriticInputs, CriticShape
 
@@ -19,12 +21,12 @@ CRITIC = "critic."
 
 @dataclass(frozen=True, eq=False)
 class SavedScheduler:
-    """The critic's sizes and weights, what it is fed, and the rates it judges."""
+    """The critic's sizes and weights, what it is fed, and the choices it judges."""
 
     shape: CriticShape
     weights: Arrays
     inputs: CriticInputs
-    rates: Rates
+    choices: Choices
 
 
 def read_scheduler(directory: Path, robot: Robot) -> SavedScheduler:
@@ -33,8 +35,7 @@ def read_scheduler(directory: Path, robot: Robot) -> SavedScheduler:
     description = read_json(directory / DESCRIPTION)
     arrays = load_arrays(path)
     try:
-        values, tail, rotations = (description["rates"][key] for key in ("values", "tail", "rotations"))
-        rates = Rates(tuple(float(value) for value in values), tail, rotations)
+        choices = choices_from_json(description["choices"])
         shape = CriticShape(**description["critic"])
         if (shape.observation_size, shape.action_size) != (2 * feature_size(robot), robot.action_size):
             raise InputError(f"{path} was made for another robot than {robot.name!r}: {shape}")
@@ -45,4 +46,25 @@ def read_scheduler(directory: Path, robot: Robot) -> SavedScheduler:
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path} does not hold a scheduler for robot {robot.name!r}: {error}") from error
     weights = {name.removeprefix(CRITIC): array for name, array in arrays.items() if name.startswith(CRITIC)}
-    return SavedScheduler(shape, weights, inputs, rates)
+    return SavedScheduler(shape, weights, inputs, choices)
+
+
+def choices_to_json(choices: Choices) -> dict[str, Any]:
+    """What ``choices_from_json`` reads."""
+    if isinstance(choices, Rates):
+        return {"kind": "rates", **asdict(choices)}
+    levels = [level._asdict() for level in choices.levels]
+    return {"kind": "retimings", "levels": levels, "common": asdict(choices.common)}
+
+
+def choices_from_json(document: dict[str, Any]) -> Choices:
+    """The choices that a patch folder names; KeyError, TypeError or ValueError where it is damaged."""
+    if document["kind"] == "rates":
+        values = tuple(float(value) for value in document["values"])
+        return Rates(values, document["tail"], document["rotations"])
+    if document["kind"] == "retimings":
+        levels = tuple(
+            Boldness(**{name: float(value) for name, value in level.items()}) for level in document["levels"]
+        )
+        return Retimings(levels, RetimingConfig(**document["common"]))
+    raise ValueError(f"unknown kind of choices {document['kind']!r}")

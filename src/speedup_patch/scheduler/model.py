@@ -10,12 +10,12 @@ from jaxtyping import Float, Int
 
 from speedup_patch.array_files import check_same_shapes, save_arrays
 from speedup_patch.artefacts import write_json
-from speedup_patch.relabel import Rates
+from speedup_patch.candidates import Choices
 from speedup_patch.robots import Robot
-from speedup_patch.scheduler.files import CRITIC, DESCRIPTION, WEIGHTS, read_scheduler
+from speedup_patch.scheduler.chooser import LearnedChooser
+from speedup_patch.scheduler.files import CRITIC, DESCRIPTION, WEIGHTS, choices_to_json, read_scheduler
 from speedup_patch.scheduler.inputs import CriticInputs
 from speedup_patch.scheduler.network import TwinCritic
-from speedup_patch.scheduler.rates import LearnedRates
 
 
 class TorchCritic:
@@ -37,16 +37,16 @@ class TorchCritic:
 
 @dataclass(frozen=True, eq=False)
 class TrainedScheduler:
-    """The critic, what it is fed, and the rates it judges."""
+    """The critic, what it is fed, and the choices it judges."""
 
     critic: TwinCritic
     inputs: CriticInputs
-    rates: Rates
+    choices: Choices
 
     @cached_property
-    def chooser(self) -> LearnedRates:
+    def chooser(self) -> LearnedChooser:
         """The scheduler at work, computed by torch."""
-        return LearnedRates(TorchCritic(self.critic), self.inputs, self.rates, self.critic.shape.longest)
+        return LearnedChooser(TorchCritic(self.critic), self.inputs, self.critic.shape.longest)
 
     def save(self, directory: Path) -> None:
         """Writes the weights, and what is needed to build the critic again."""
@@ -59,7 +59,7 @@ class TrainedScheduler:
             "kind": "iql",
             "critic": asdict(self.critic.shape),
             "relative_actions": self.inputs.relative_actions,
-            "rates": asdict(self.rates),
+            "choices": choices_to_json(self.choices),
         }
         write_json(directory / DESCRIPTION, description)
 
@@ -70,4 +70,4 @@ def load_scheduler(directory: Path, robot: Robot) -> TrainedScheduler:
     critic = TwinCritic(saved.shape)
     check_same_shapes(saved.weights, critic.state_dict(), f"{directory / WEIGHTS}, read for robot {robot.name!r},")
     critic.load_state_dict({name: torch.from_numpy(array) for name, array in saved.weights.items()})
-    return TrainedScheduler(critic, saved.inputs, saved.rates)
+    return TrainedScheduler(critic, saved.inputs, saved.choices)

@@ -9,9 +9,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from speedup_patch.candidates import Choices
 from speedup_patch.data import Transitions
 from speedup_patch.maths.normalize import Normalizer
-from speedup_patch.relabel import Rates
 from speedup_patch.reporting import Report, silent
 from speedup_patch.robots import Robot
 from speedup_patch.scheduler.choices import judge_choices, penalised_regret
@@ -24,7 +24,7 @@ from speedup_patch.training import adam_tensors, load_adam_tensors, train
 
 
 class ResidentTransitions:
-    """Transitions as normalised tensors on the training device; sample i is state i // R at rate i % R."""
+    """Transitions as normalised tensors on the training device; sample i is state i // R with option i % R."""
 
     def __init__(self, transitions: Transitions, inputs: CriticInputs, device: torch.device) -> None:
         def put(array: np.ndarray) -> Tensor:
@@ -79,7 +79,7 @@ class IqlLearner:
         observation, chunk, length = (
             self.data.observations[state],
             self.data.chunks[state, rate],
-            self.data.lengths[rate],
+            self.data.lengths[state, rate],
         )
         with torch.no_grad():
             target_q = self.target.smaller(observation, chunk, length)
@@ -106,11 +106,11 @@ class IqlLearner:
         }
 
     def q_values(self, data: ResidentTransitions) -> Float[Tensor, "N R"]:
-        """Q of every state and rate by the target network, whose slow average is steadier than the critic itself."""
+        """Q of every state and option by the target network, whose slow average is steadier than the critic itself."""
         with torch.inference_mode():
             return torch.stack(
                 [
-                    self.target.smaller(data.observations, data.chunks[:, rate], data.lengths[rate].expand(data.states))
+                    self.target.smaller(data.observations, data.chunks[:, rate], data.lengths[:, rate])
                     for rate in range(data.rate_count)
                 ],
                 dim=1,
@@ -148,9 +148,8 @@ def fit_inputs(robot: Robot, transitions: Transitions, relative_actions: bool) -
     identity = Normalizer(np.zeros(1), np.ones(1))
     raw = CriticInputs(robot, identity, identity, relative_actions)
     commands = raw.encode_chunks(transitions.observations, transitions.chunks)
-    rows = np.concatenate(
-        [commands[:, r, :length].reshape(-1, commands.shape[-1]) for r, length in enumerate(transitions.lengths)]
-    )
+    filled = np.arange(commands.shape[2]) < transitions.lengths[..., None]
+    rows = commands[filled]
     return CriticInputs(robot, Normalizer.fit(transitions.observations), Normalizer.fit(rows), relative_actions)
 
 
@@ -158,7 +157,7 @@ def train_scheduler(
     training: Transitions,
     held_out: Transitions,
     robot: Robot,
-    rates: Rates,
+    choices: Choices,
     config: SchedulerConfig,
     *,
     device: torch.device,
@@ -180,4 +179,4 @@ def train_scheduler(
         report=report,
     )
     figures = learner.evaluate()
-    return TrainedScheduler(learner.target.to("cpu"), inputs, rates), figures
+    return TrainedScheduler(learner.target.to("cpu"), inputs, choices), figures

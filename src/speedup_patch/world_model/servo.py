@@ -132,16 +132,25 @@ def refuse_without_servos(robot: Robot) -> None:
 class ServoWorldModel:
     """A ``WorldModel`` of one servo per driven state dimension; what no action drives stays as it is.
 
-    ``servo``, ``low`` and ``high`` hold one number per entry of ``robot.drives``; commands beyond low..high are cut.
+    ``servo``, ``low``, ``high`` and ``held`` hold one number per entry of ``robot.drives``. Commands beyond low..high
+    are cut. Fingers that close stop at ``held``, where there is something between them; NaN where there never is.
     """
 
     kind = "servo"
 
-    def __init__(self, robot: Robot, servo: Servo, low: Float[np.ndarray, " J"], high: Float[np.ndarray, " J"]) -> None:
+    def __init__(
+        self,
+        robot: Robot,
+        servo: Servo,
+        low: Float[np.ndarray, " J"],
+        high: Float[np.ndarray, " J"],
+        held: Float[np.ndarray, " J"] | None = None,
+    ) -> None:
         refuse_without_servos(robot)
         self.robot = robot
         self.servo = servo
         self.low, self.high = low, high
+        self.held = np.full(len(low), np.nan) if held is None else held
         self._actions, self._states = list(robot.drives.keys()), list(robot.drives.values())
         self._stroke = driven_strokes(robot)
 
@@ -162,10 +171,12 @@ class ServoWorldModel:
         # Every arm is a kinematic chain, so x begins with the whole state (see ``why_no_servo``).
         position, velocity = x[:, self._states], change[:, self._states]
         commands = np.clip(actions[..., self._actions], self.low, self.high).transpose(1, 0, 2)
-        held = is_held(position, velocity, commands[0], self._stroke)
+        holding = is_held(position, velocity, commands[0], self._stroke)
         opens_upwards = self._stroke.open > self._stroke.closed
-        low = np.where(held & opens_upwards, position, -np.inf)
-        high = np.where(held & ~opens_upwards, position, np.inf)
+        low = np.where(opens_upwards & (position > self.held), self.held, -np.inf)
+        low = np.where(opens_upwards & holding, position, low)
+        high = np.where(~opens_upwards & (position < self.held), self.held, np.inf)
+        high = np.where(~opens_upwards & holding, position, high)
         states = np.repeat(x[:, None, : self.robot.state_size], len(commands), axis=1)
         states[..., self._states] = simulate(self.servo, position, velocity, commands, Stops(low, high)).transpose(
             1, 0, 2
@@ -174,7 +185,7 @@ class ServoWorldModel:
 
     def save(self, directory: Path) -> None:
         """Writes the fitted law."""
-        arrays = self.servo._asdict() | {"low": self.low, "high": self.high}
+        arrays = self.servo._asdict() | {"low": self.low, "high": self.high, "held": self.held}
         save_arrays(directory / "world_model.safetensors", {n: a.astype(np.float64) for n, a in arrays.items()})
         write_json(directory / "world_model.json", {"kind": self.kind, "robot": self.robot.name})
 
@@ -188,8 +199,8 @@ def driven_strokes(robot: Robot) -> Stroke:
 
 def servo_from_arrays(robot: Robot, arrays: Arrays, what: str) -> ServoWorldModel:
     """The servo world model that ``save`` wrote; ``what`` is named when it does not fit the robot."""
-    expected = {name: np.zeros(len(robot.drives)) for name in (*Servo._fields, "low", "high")}
+    expected = {name: np.zeros(len(robot.drives)) for name in (*Servo._fields, "low", "high", "held")}
     check_same_shapes(arrays, expected, what)
     law = {name: array.astype(np.float64) for name, array in arrays.items()}
-    low, high = law.pop("low"), law.pop("high")
-    return ServoWorldModel(robot, Servo(**law), low, high)
+    low, high, held = (law.pop(name) for name in ("low", "high", "held"))
+    return ServoWorldModel(robot, Servo(**law), low, high, held)

@@ -25,6 +25,7 @@ from speedup_patch.world_model.servo import (
     ServoWorldModel,
     Stroke,
     driven_strokes,
+    is_held,
     refuse_without_servos,
 )
 from speedup_patch.world_model.stretches import JointMotion, Stretches, cut_stretches
@@ -42,6 +43,9 @@ STARTS = 2
 
 STRETCHES = 400
 """Stretches per joint that the fit looks at."""
+
+NEARLY_ALL_HELD = 0.1
+"""Of what is held, this share is thinner than what fingers are expected to stop at."""
 
 OUTLIER = 3.0
 """Errors this many times the usual size begin to count less than their square."""
@@ -185,9 +189,23 @@ def fit_servo_world_model(
     low = np.where(np.isnan(strokes.closed), -np.inf, reached.min(axis=0))
     high = np.where(np.isnan(strokes.closed), np.inf, reached.max(axis=0))
     servos: list[Servo] = []
+    held: list[float] = []
     for index, action in enumerate(robot.drives):
         motion = JointMotion(reached[:, index], np.clip(actions[:, action], low[index], high[index]), lengths)
         stroke = Stroke(strokes.closed[index], strokes.open[index])
         servos.append(fit_servo(cut_stretches(motion, horizon, STRETCHES, stroke)))
+        held.append(usually_held(motion, stroke))
         report("world model", index + 1, len(robot.drives), {})
-    return ServoWorldModel(robot, Servo(*(np.array(column) for column in zip(*servos, strict=True))), low, high)
+    law = Servo(*(np.array(column) for column in zip(*servos, strict=True)))
+    return ServoWorldModel(robot, law, low, high, np.array(held))
+
+
+def usually_held(motion: JointMotion, stroke: Stroke) -> float:
+    """Where fingers that close come to a stop because they hold something: as far closed as they do with nearly all of
+    what they hold. NaN where they hold nothing in most episodes."""
+    holding = is_held(motion.positions, motion.velocities(), motion.commands, stroke)
+    episode = np.repeat(np.arange(len(motion.lengths)), motion.lengths)
+    if len(np.unique(episode[holding])) <= len(motion.lengths) / 2:
+        return float("nan")
+    opening = (motion.positions[holding] - stroke.closed) / (stroke.open - stroke.closed)
+    return float(stroke.closed + np.quantile(opening, NEARLY_ALL_HELD) * (stroke.open - stroke.closed))

@@ -13,7 +13,7 @@ from speedup_patch.data import Demonstrations
 from speedup_patch.interfaces import WorldModel
 from speedup_patch.maths.poses import rotation_distance
 from speedup_patch.observations import feature_poses
-from speedup_patch.reporting import Report, silent
+from speedup_patch.reporting import HELD_OUT, Report, silent
 from speedup_patch.robots import Robot
 from speedup_patch.training import LoopConfig, adam_tensors, load_adam_tensors, train
 from speedup_patch.world_model.config import Kind, WorldModelConfig
@@ -108,12 +108,13 @@ def train_world_model(
     kind = resolve_kind(config, robot)
     if kind == "servo":
         model = fit_servo_world_model(training, robot, config.horizon, report)
+        steps = len(robot.drives)
     else:
         loop = config.resolved_loop(kind)
         windows = Windows(robot, training, config.horizon, device)
         dynamics = build_dynamics(kind, robot, config, loop.seed)
         learner = DynamicsLearner(dynamics, windows, judged, loop, device)
-        train(
+        history = train(
             learner,
             len(windows),
             loop,
@@ -124,7 +125,10 @@ def train_world_model(
             report=report,
         )
         model = NetworkWorldModel(robot, kind, dynamics)
-    return model, judge(model, spread(judged))
+        steps = history[-1].step
+    figures = judge(model, spread(judged))
+    report("world model", steps, steps, {f"{HELD_OUT}{name}": value for name, value in figures.items()})
+    return model, figures
 
 
 def build_dynamics(kind: Kind, robot: Robot, config: WorldModelConfig, seed: int) -> NetworkDynamics:
