@@ -10,7 +10,7 @@ help:  ## Show what there is to make
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[train,serve,rlds,mujoco,plot,aloha,dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[train,serve,rlds,mujoco,plot,report,video,aloha,dev]'
 	@touch $@
 
 setup: $(READY)  ## Make the virtual environment with everything the project needs
@@ -20,6 +20,9 @@ demo: $(READY)  ## Collect, train a patch and evaluate it in closed loop on ALOH
 
 test: $(READY)  ## Run the tests
 	$(BIN)/pytest -n 2 -q
+
+test-browser: $(READY)  ## Run the tests of the report in a real browser (Debian: apt-get install chromium chromium-driver)
+	$(BIN)/pytest -q -m browser tests/report
 
 check: $(READY)  ## Lint, check formatting and types
 	$(BIN)/ruff check .
@@ -35,4 +38,4 @@ clean:  ## Remove the environments and caches
 
 -include make/*.mk
 
-.PHONY: help setup demo test check format clean
+.PHONY: help setup demo test test-browser check format clean

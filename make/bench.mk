@@ -6,8 +6,8 @@ define aloha_bench
 	test -e $(BENCH)/$(1).patch || $(BIN)/sup train $(BENCH)/$(1).npz --robot aloha --out $(BENCH)/$(1).patch
 	test -e $(BENCH)/$(1)_paper.patch || $(BIN)/sup train $(BENCH)/$(1).npz --robot aloha --preset bigym --out $(BENCH)/$(1)_paper.patch
 	$(BIN)/sup eval aloha/$(1) --policy bundled:aloha/$(1) --episodes 100 --seed 0 --out $(BENCH)/aloha_$(1) --scheduler \
-		base fixed:2 fixed:3 fixed:4 speedcap:$(BENCH)/$(1).patch dwell+fixed:4 retime:$(BENCH)/$(1).patch mpc:$(BENCH)/$(1).patch \
-		$(BENCH)/$(1)_paper.patch $(BENCH)/$(1).patch
+		base fixed:2 fixed:3 fixed:4 dwell+fixed:4 speedcap:$(BENCH)/$(1).patch mpc:$(BENCH)/$(1)_paper.patch \
+		$(BENCH)/$(1)_paper.patch mpc:$(BENCH)/$(1).patch $(BENCH)/$(1).patch
 	mkdir -p benchmarks/results/aloha_$(1)
 	cp $(BENCH)/aloha_$(1)/results.json $(BENCH)/aloha_$(1)/table.md benchmarks/results/aloha_$(1)/
 endef
