@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from selenium import webdriver
 
 from report.run_folders import three_schedulers, write_run
 from speedup_patch.evaluation.run import content_digest
@@ -72,10 +73,9 @@ class Browser:
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
-    webdriver = pytest.importorskip("selenium.webdriver")
     driver, binary = shutil.which("chromedriver"), shutil.which("chromium") or shutil.which("google-chrome")
     if not driver or not binary:
-        pytest.skip("needs chromium and chromium-driver")
+        pytest.fail("needs a browser: apt-get install chromium chromium-driver")
     options = webdriver.ChromeOptions()
     options.binary_location = binary
     for flag in (*FLAGS.split(), f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):

@@ -3,11 +3,11 @@ import pytest
 
 from report.run_folders import CHUNK, aloha_trace, episode, three_schedulers, write_run
 from speedup_patch.acceleration import accelerate
+from speedup_patch.evaluation.deviations import patch_judge, predict_deviations
 from speedup_patch.evaluation.run import content_digest
 from speedup_patch.evaluation.traces import Trace, pad_rows, trace_file
 from speedup_patch.observations import observe
 from speedup_patch.relabel import predict_counterfactuals
-from speedup_patch.report.judging import predict_deviations
 from speedup_patch.report.labels import styles
 from speedup_patch.report.patches import find_patches, judge_of
 from speedup_patch.report.payload import run_payload, script_json, seeds_by_interest
@@ -38,7 +38,7 @@ def test_deviations_are_what_the_patch_itself_would_have_predicted(patch_folder,
     expected = predict_counterfactuals(
         patch.world_model, observations, trace.chunks.astype(np.float64), patch.candidates, patch.measure, patch.limits
     ).deviations[:, option]
-    (found,) = predict_deviations(patch, [trace])
+    (found,) = predict_deviations(patch_judge(patch), [trace])
     np.testing.assert_allclose(found, expected, atol=1e-5)
     assert (found > 0).all() == (option > 0)
 
@@ -46,13 +46,13 @@ def test_deviations_are_what_the_patch_itself_would_have_predicted(patch_folder,
 def test_a_chunk_that_the_end_of_the_episode_cut_short_is_judged_as_a_whole(patch_folder):
     patch, whole = load_patch(patch_folder), uniform_trace(2.0)
     cut = Trace(whole.states[:-2], whole.actions[:-2], whole.decision_steps, whole.chunks, whole.positions)
-    np.testing.assert_allclose(*predict_deviations(patch, [whole, cut]), atol=1e-5)
+    np.testing.assert_allclose(*predict_deviations(patch_judge(patch), [whole, cut]), atol=1e-5)
 
 
 def test_traces_of_one_episode_do_not_depend_on_the_others(patch_folder):
     patch, traces = load_patch(patch_folder), [uniform_trace(rate) for rate in (1.0, 2.0, 4.0)]
-    for alone, together in zip(traces, predict_deviations(patch, traces), strict=True):
-        np.testing.assert_allclose(predict_deviations(patch, [alone])[0], together, atol=1e-5)
+    for alone, together in zip(traces, predict_deviations(patch_judge(patch), traces), strict=True):
+        np.testing.assert_allclose(predict_deviations(patch_judge(patch), [alone])[0], together, atol=1e-5)
 
 
 def test_an_episode_can_be_read_back_from_its_decisions():

@@ -1,10 +1,13 @@
 """What a world model says of the decisions that were taken in an episode."""
 
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float
 
+from speedup_patch.acceleration import accelerate_along
 from speedup_patch.evaluation.run import named_path
 from speedup_patch.evaluation.traces import Trace
 from speedup_patch.interfaces import WorldModel
@@ -13,7 +16,12 @@ from speedup_patch.observations import observe
 from speedup_patch.relabel import MEASURES, Measure, find_violations, follow
 from speedup_patch.retiming import paths_at_rate_one
 from speedup_patch.robots import Robot
-from speedup_patch.runtime.patch_folder import DESCRIPTION, load_patch
+from speedup_patch.runtime.patch_folder import DESCRIPTION, LoadedPatch, load_patch
+
+ROWS_AT_ONCE = 1024
+
+Place = tuple[int, int]
+"""(number of the trace, number of the decision in it)."""
 
 
 class Judge(NamedTuple):
@@ -25,13 +33,17 @@ class Judge(NamedTuple):
     epsilon: float
 
 
+def patch_judge(patch: LoadedPatch) -> Judge:
+    """What this patch judges by."""
+    return Judge(patch.world_model, patch.limits, patch.measure, patch.epsilon)
+
+
 def find_judge(spec: str, robot: Robot) -> Judge | None:
     """The judge of the patch that a scheduler is or names; None when it names none."""
     path = named_path(spec)
     if path is None or not (path / DESCRIPTION).is_file():
         return None
-    patch = load_patch(path, robot)
-    return Judge(patch.world_model, patch.limits, patch.measure, patch.epsilon)
+    return patch_judge(load_patch(path, robot))
 
 
 class JudgedDecisions(NamedTuple):
@@ -43,24 +55,56 @@ class JudgedDecisions(NamedTuple):
 
 def judge_decisions(judge: Judge, trace: Trace) -> JudgedDecisions:
     """How far each chunk is predicted to stray, and whether that is more than the patch allows."""
-    deviations = predict_deviations(judge, trace)
+    (deviations,) = predict_deviations(judge, [trace])
     return JudgedDecisions(deviations, find_violations(deviations, judge.epsilon))
 
 
-def predict_deviations(judge: Judge, trace: Trace) -> Float[np.ndarray, " D"]:
-    """How far each chunk, run as it was, strays from itself run at rate 1; the last one as far as it was run."""
+def predict_deviations(judge: Judge, traces: Sequence[Trace]) -> list[Float[np.ndarray, " _"]]:
+    """Per trace, the predicted deviation at each of its decisions: zero where the policy's own chunk ran. A chunk that
+    the end of the episode cut short is judged as a whole."""
+    answers = [np.zeros(len(trace.decision_steps)) for trace in traces]
+    shortened: dict[int, list[Place]] = {}
+    for number, trace in enumerate(traces):
+        lengths = np.isfinite(trace.chunks).all(axis=-1).sum(axis=1)
+        executed = np.isfinite(trace.positions).sum(axis=1)
+        for decision in np.flatnonzero(executed < lengths):
+            shortened.setdefault(int(lengths[decision]), []).append((number, int(decision)))
+    for length, places in shortened.items():
+        for first in range(0, len(places), ROWS_AT_ONCE):
+            some = places[first : first + ROWS_AT_ONCE]
+            for (number, decision), deviation in zip(some, _predict(judge, traces, some, length), strict=True):
+                answers[number][decision] = deviation
+    return answers
+
+
+def _predict(judge: Judge, traces: Sequence[Trace], places: Sequence[Place], length: int) -> Float[np.ndarray, " N"]:
     world_model, limits, measure, _ = judge
     robot = world_model.robot
-    ends = np.append(trace.decision_steps[1:], len(trace))
-    deviations = np.zeros(len(ends))
-    for row, (begin, end) in enumerate(zip(trace.decision_steps, ends, strict=True)):
-        now, before = trace.states[[begin, max(begin - 1, 0)]].astype(np.float64)
-        observation = observe(robot, now, before)[None]
-        positions = trace.positions[row, : end - begin].astype(np.float64)
-        reference = trace.chunks[row, : int(np.ceil(positions[-1] - 1e-6))].astype(np.float64)
-        paths = paths_at_rate_one(world_model, observation, reference[None])
-        predicted = world_model.rollout(observation, trace.actions[None, begin:end].astype(np.float64))
-        track = follow(robot, limits, paths, measure)
-        accelerated = follow(robot, limits, predicted, measure)
-        deviations[row] = MEASURES[measure](track[:, 0], track[:, 1:], accelerated, positions[None])[0]
-    return deviations
+    steps = [int(traces[number].decision_steps[decision]) for number, decision in places]
+    states, before = (
+        np.stack([traces[number].states[max(step - back, 0)] for (number, _), step in zip(places, steps, strict=True)])
+        for back in (0, 1)  # at the very start the robot is at rest
+    )
+    observations = observe(robot, states.astype(np.float64), before.astype(np.float64))
+    chunks = np.stack([traces[number].chunks[decision, :length] for number, decision in places]).astype(np.float64)
+    positions = _positions(traces, places)
+    actions = accelerate_along(robot, chunks, positions, {}).actions
+    for row, (number, decision) in enumerate(places):
+        sent = _sent(traces[number], decision)  # less than the whole chunk where the episode ended in it
+        actions[row, : len(sent)] = sent
+    track = follow(robot, limits, paths_at_rate_one(world_model, observations, chunks), measure)
+    predicted = follow(robot, limits, world_model.rollout(observations, actions), measure)
+    return MEASURES[measure](track[:, 0], track[:, 1:], predicted, positions)
+
+
+def _positions(traces: Sequence[Trace], places: Sequence[Place]) -> Float[np.ndarray, "N l"]:
+    """Original actions done after each executed action, padded by repeating the last."""
+    rows = [traces[number].positions[decision].astype(np.float64) for number, decision in places]
+    finite = [row[np.isfinite(row)] for row in rows]
+    longest = max(map(len, finite))
+    return np.stack([np.pad(row, (0, longest - len(row)), mode="edge") for row in finite])
+
+
+def _sent(trace: Trace, decision: int) -> Float[np.ndarray, "_ A"]:
+    begin, end = list(pairwise([*trace.decision_steps, len(trace)]))[decision]
+    return trace.actions[begin:end]

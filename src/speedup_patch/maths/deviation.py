@@ -14,6 +14,11 @@ from jaxtyping import Float
 from speedup_patch.maths.paths import nearest_on_path
 from speedup_patch.maths.poses import interpolate_poses, pose_distance
 
+STROKE_WEIGHT = 0.25
+"""What fingers count that are out of step by a whole stroke: a tenth of it counts as much as 5 cm."""
+STROKE_REACH = 0.005
+"""Places this far apart (d; a centimetre) are told apart as if a whole stroke lay between them."""
+
 
 def time_aligned_deviation(
     start: Float[np.ndarray, "*B arms P"],
@@ -52,7 +57,7 @@ def cross_track_distances(
     reference: Float[np.ndarray, "*B n arms P"],
     accelerated: Float[np.ndarray, "*B l arms P"],
     positions: Float[np.ndarray, "*#B l"],
-) -> Float[np.ndarray, "*B q arms"]:
+) -> Float[np.ndarray, "*B l arms"]:
     """d from the accelerated motion to the nearest point of the original path, after each executed action."""
     return _follow(start, reference, accelerated, positions)[0]
 
@@ -74,18 +79,12 @@ def in_step_deviation(
     return np.asarray((across + STROKE_WEIGHT * out_of_step).max(axis=(-2, -1)))
 
 
-STROKE_WEIGHT = 0.25
-"""What fingers count that are out of step by a whole stroke: a tenth of it counts as much as 5 cm."""
-STROKE_REACH = 0.005
-"""Places this far apart (d; a centimetre) are told apart as if a whole stroke lay between them."""
-
-
 def along_track_lag(
     start: Float[np.ndarray, "*B arms P"],
     reference: Float[np.ndarray, "*B n arms P"],
     accelerated: Float[np.ndarray, "*B l arms P"],
     positions: Float[np.ndarray, "*#B l"],
-) -> Float[np.ndarray, "*B q arms"]:
+) -> Float[np.ndarray, "*B l arms"]:
     """How many original steps the accelerated motion is behind (negative: ahead) after each executed action:
     the time minus the time at which the original motion passes the nearest point."""
     return _follow(start, reference, accelerated, positions)[1]
@@ -109,17 +108,16 @@ def _follow(
     reference: Float[np.ndarray, "*B n arms P"],
     accelerated: Float[np.ndarray, "*B l arms P"],
     positions: Float[np.ndarray, "*#B l"],
-) -> tuple[Float[np.ndarray, "*B q arms"], Float[np.ndarray, "*B q arms"]]:
+) -> tuple[Float[np.ndarray, "*B l arms"], Float[np.ndarray, "*B l arms"]]:
     """(distance to the original path, lag in original steps) after each executed action."""
     n, numbers = reference.shape[-3], reference.shape[-1]
-    at = positions
-    queries = _poses_at(at, start, accelerated, positions)
+    queries = _poses_at(positions, start, accelerated, positions)
     path = np.swapaxes(np.concatenate([start[..., None, :, :], reference], axis=-3), -3, -2)
     rows = np.swapaxes(queries, -3, -2)
-    nearest, places = nearest_on_path(path.reshape(-1, n + 1, numbers), rows.reshape(-1, at.shape[-1], numbers))
+    nearest, places = nearest_on_path(path.reshape(-1, n + 1, numbers), rows.reshape(-1, positions.shape[-1], numbers))
     nearest = np.swapaxes(nearest.reshape(rows.shape[:-1]), -2, -1)
     places = np.swapaxes(places.reshape(rows.shape[:-1]), -2, -1)
     # The point at the same time is on the path, too; with it the search can never do worse than time alignment.
-    aligned = pose_distance(_poses_at(at, start, reference, np.arange(1.0, n + 1)), queries)
+    aligned = pose_distance(_poses_at(positions, start, reference, np.arange(1.0, n + 1)), queries)
     in_step = aligned <= nearest
-    return np.minimum(nearest, aligned), np.where(in_step, 0.0, at[..., None] - places)
+    return np.minimum(nearest, aligned), np.where(in_step, 0.0, positions[..., None] - places)

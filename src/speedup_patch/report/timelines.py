@@ -10,10 +10,10 @@ from jaxtyping import Float, Int
 
 from speedup_patch.data import EpisodeResult
 from speedup_patch.errors import InputError
+from speedup_patch.evaluation.deviations import patch_judge, predict_deviations
 from speedup_patch.evaluation.phases import PHASES, find_phases, trace_limits
 from speedup_patch.evaluation.traces import Trace, read_trace
 from speedup_patch.limits import Limits, told_opening
-from speedup_patch.report.judging import predict_deviations
 from speedup_patch.report.patches import FoundPatch
 from speedup_patch.report.reading import Run
 from speedup_patch.report.tasks import robot_of
@@ -62,7 +62,7 @@ def _judge(
 ) -> dict[tuple[str, int], Float[np.ndarray, " _"]]:
     if patch is None:
         return {}
-    return dict(zip(traces, predict_deviations(patch, list(traces.values())), strict=True))
+    return dict(zip(traces, predict_deviations(patch_judge(patch), list(traces.values())), strict=True))
 
 
 def _limits(patch: LoadedPatch | None, robot: Robot | None, traces: Mapping[tuple[str, int], Trace]) -> Limits | None:
