@@ -56,12 +56,13 @@ class Browser:
         return [entry for entry in self.driver.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
 
     def requests(self):
-        """Every address that was asked for."""
+        """Every address that was asked for, but for those of the browser's own start page."""
         messages = [json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance")]
         return [
             message["params"]["request"]["url"]
             for message in messages
             if message["method"] == "Network.requestWillBeSent"
+            and not message["params"]["request"]["url"].startswith("chrome://")
         ]
 
     def save_picture(self, path):
