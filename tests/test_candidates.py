@@ -28,7 +28,7 @@ N, CHUNKS = 16, 3
 
 
 class Case(NamedTuple):
-    """Chunks, the paths on which they lead, limits that some steps exceed, and ways of running them."""
+    """Chunks, the paths on which they lead (the moment before, the present, then N more), limits that some steps exceed, and ways of running them."""
 
     robot: Robot
     limits: Limits
@@ -53,11 +53,11 @@ class Case(NamedTuple):
 def draw(robot: Robot, seed: int) -> Case:
     rng = np.random.default_rng(seed)
     middle = START if robot is ALOHA else np.zeros(robot.state_size)
-    pace = rng.uniform(0.0, 1.0, (CHUNKS, N + 1, 1)) ** 2  # a chunk has quick moments and slow ones
-    states = middle + np.cumsum(0.02 * pace * rng.normal(size=(CHUNKS, N + 1, robot.state_size)), axis=1)
-    chunks = 0.3 * pace[:, :N] * rng.normal(size=(CHUNKS, N, robot.action_size))
+    pace = rng.uniform(0.0, 1.0, (CHUNKS, N + 2, 1)) ** 2  # a chunk has quick moments and slow ones
+    states = middle + np.cumsum(0.02 * pace * rng.normal(size=(CHUNKS, N + 2, robot.state_size)), axis=1)
+    chunks = 0.3 * pace[:, 2:] * rng.normal(size=(CHUNKS, N, robot.action_size))
     if robot is ALOHA:
-        chunks = states[:, 1:] + 0.1 * chunks
+        chunks = states[:, 2:] + 0.1 * chunks
     arms = tuple(ArmLimits(*rng.uniform(0.005, 0.05, 2), lag=float(rng.integers(3))) for _ in robot.arms)
     grippers = tuple(
         GripperLimits(
@@ -67,20 +67,27 @@ def draw(robot: Robot, seed: int) -> Case:
         for _ in robot.grippers
     )
     levels = tuple(Boldness(rng.uniform(1, 6), *rng.uniform(0.5, 4, 2)) for _ in range(3))
-    common = RetimingConfig(overdrive=rng.uniform(1, 2), change=rng.uniform(0.2, 2), slack=rng.choice([0.0, 0.1]))
+    common = RetimingConfig(
+        overdrive=rng.uniform(1, 2),
+        change=rng.uniform(0.2, 2),
+        slack=rng.choice([0.0, 0.1]),
+        leave_rest=bool(rng.integers(2)),
+    )
     choices = Retimings((Boldness(1.0), *levels), common)
     return Case(robot, Limits(arms, (), grippers), choices, features(robot, states), chunks)
 
 
 @given(robot=robots, seed=seeds)
 @few
-def test_a_warp_never_reorders_and_reaches_the_end(robot, seed):
+def test_a_warp_never_reorders_and_reaches_the_end_or_nearly(robot, seed):
     for _, level, warp, commands in (case := draw(robot, seed)).warps():
         steps = np.diff(warp.positions, prepend=0.0)
         assert (steps > 0).all()
         assert (steps <= (1 + case.choices.common.slack) * level.fastest + 1e-9).all()
-        assert warp.positions[-1] == N
         assert len(commands) == len(warp)
+        if warp.positions[-1] < N:
+            assert case.choices.common.leave_rest
+            assert N - warp.positions[-1] < level.fastest
 
 
 @given(robot=robots, seed=seeds)
@@ -111,7 +118,8 @@ def test_absolute_targets_stay_on_their_path(seed):
             path = case.chunks[chunk, :, joint]
             expected = np.interp(warp.positions, np.arange(1.0, N + 1), path)
             np.testing.assert_allclose(commands[:, joint], expected, atol=1e-12)
-        np.testing.assert_array_equal(commands[-1, joints], case.chunks[chunk, -1, joints])
+        if warp.positions[-1] == N:
+            np.testing.assert_array_equal(commands[-1, joints], case.chunks[chunk, -1, joints])
 
 
 @given(seed=seeds)
@@ -119,9 +127,10 @@ def test_absolute_targets_stay_on_their_path(seed):
 def test_motions_add_up_to_the_same_where_nothing_is_cut_off(seed):
     case = draw(DELTA_ROBOT, seed)
     case = case._replace(chunks=case.chunks / 20)  # too small for any limit
-    for chunk, _, _, commands in case.warps():
-        np.testing.assert_allclose(commands[:, :3].sum(axis=0), case.chunks[chunk, :, :3].sum(axis=0), atol=1e-13)
-        whole, shortened = (_turned(turns[:, 3:6]) for turns in (case.chunks[chunk], commands))
+    for chunk, _, warp, commands in case.warps():
+        done = case.chunks[chunk] * np.clip(warp.positions[-1] - np.arange(N), 0.0, 1.0)[:, None]
+        np.testing.assert_allclose(commands[:, :3].sum(axis=0), done[:, :3].sum(axis=0), atol=1e-13)
+        whole, shortened = (_turned(turns[:, 3:6]) for turns in (done, commands))
         np.testing.assert_allclose(shortened.as_matrix(), whole.as_matrix(), atol=1e-9)
 
 
@@ -136,11 +145,12 @@ def _turned(turns: np.ndarray) -> Rotation:
 @few
 def test_no_command_asks_for_more_than_the_limits(robot, seed):
     case = draw(robot, seed)
-    poses = feature_poses(robot, case.paths)
+    paths = case.paths[:, 1:]
+    poses = feature_poses(robot, paths)
     metres = np.linalg.norm(np.diff(poses[..., :3], axis=1), axis=-1)
     radians = 2.0 * rotation_distance(poses[:, 1:, :, 3:], poses[:, :-1, :, 3:])
     place = [plain_state_indices(robot).index(gripper.state[0]) for gripper in robot.grippers]
-    opening = np.diff(case.paths[..., place], axis=1)
+    opening = np.diff(paths[..., place], axis=1)
     slack = case.choices.common.slack
     for chunk, level, warp, _ in case.warps():
         for number, arm in enumerate(case.limits.arms):
@@ -182,7 +192,7 @@ def test_no_gripper_event_is_skipped(delay, fastest, first, apart, closes):
     command = np.where(np.searchsorted(events, np.arange(n), side="right") % 2 == int(closes), 1.0, -1.0)
     chunk = np.zeros((1, n, 7))
     chunk[0, :, 6] = command
-    still = np.tile(np.r_[0.0, 0, 0, 0, 1, 0, 0, 0, 1, 0], (1, n + 1, 1))
+    still = np.tile(np.r_[0.0, 0, 0, 0, 1, 0, 0, 0, 1, 0], (1, n + 2, 1))
     stroke = StrokeLimits(delay, 0.1, 5)
     limits = Limits((ArmLimits(1.0, 1.0, 0.0),), (), (GripperLimits(FingerScale((1.0,), 0.0, 1.0), stroke, stroke),))
     for common in (RetimingConfig(), RetimingConfig(gripper_lead=False)):

@@ -17,7 +17,7 @@ from stand_ins import DELTA_ROBOT, LaggingWorldModel, smooth_demonstrations
 EPISODES = smooth_demonstrations(episodes=12)
 LIMITS = read_limits(ALOHA, EPISODES)
 N = 24
-STRICT = RetimingConfig(slack=0.0)
+STRICT = RetimingConfig(slack=0.0, leave_rest=False)
 
 
 def moment(t=30, episode=0):
@@ -70,20 +70,35 @@ def test_a_full_speed_stroke_is_not_compressed_but_a_slow_one_is():
     o, chunk = moment()
     still = np.tile(chunk[:1], (N, 1))
     x = o[: len(o) // 2]
-    path = np.tile(x, (N + 1, 1))
+    path = np.tile(x, (N + 2, 1))
     limits = Limits(LIMITS.arms, LIMITS.joints, tuple(_gripper(0.1) for _ in range(2)))
     limited, unlimited = (Retiming(ALOHA, limits, replace(STRICT, gripper_limit=on)) for on in (True, False))
     for speed, stroke, expected in ((0.1, 1.0, 1.0), (0.05, 1.0, 2.0), (0.0, 1.0, 4.0), (0.1, 3.0, 3.0)):
         moving = path.copy()
-        moving[:, 6] += speed * np.arange(N + 1)
+        moving[:, 6] += speed * np.arange(N + 2)
         level = Boldness(4.0, stroke=stroke)
         for retiming, pace in ((limited, expected), (unlimited, 4.0)):
             steps = np.diff(positions_of(retiming, moving, still, level), prepend=0.0)
             assert np.median(steps) == pytest.approx(pace)
 
 
-def _gripper(speed):
-    stroke = StrokeLimits(delay=4.0, speed=speed, strokes=5)
+def test_fingers_that_go_as_fast_as_they_can_are_given_time_to_grip_however_bold_the_level():
+    grip, stop = Boldness(4.0, stroke=4.0), 6
+    path = np.tile(np.r_[1.0, 0, 0, 0, 1, 0, 0, 0, 1, 0], (N + 2, 1))
+    path[:, 0] -= 0.1 * np.minimum(np.arange(N + 2), stop + 1)  # at full speed already before the chunk begins
+    chunk = np.zeros((N, 7))
+    chunk[:, 6] = 1.0
+    wide = ArmLimits(1.0, 1.0, 0.0)
+    for jumps, held_until in ((True, stop + 4), (False, 0)):
+        limits = Limits((wide,), (), (_gripper(0.1, jumps),))
+        steps = np.diff(positions_of(Retiming(DELTA_ROBOT, limits, STRICT), path, chunk, grip), prepend=0.0)
+        assert (steps[np.cumsum(steps) <= held_until] <= 1.0 + 1e-9).all()
+        assert bool(steps[0] > 2.0) is not jumps
+        assert steps.max() > 2.0
+
+
+def _gripper(speed, jumps=False):
+    stroke = StrokeLimits(delay=4.0, speed=speed, strokes=5, jumps=jumps)
     return GripperLimits(FingerScale((1.0,), 0.0, 1.0), stroke, stroke)
 
 
@@ -105,9 +120,21 @@ def test_motions_that_would_be_cut_off_are_not_merged_further():
     retiming = Retiming(DELTA_ROBOT, limits, replace(STRICT, overdrive=1.25))
     chunk = np.zeros((10, 7))
     chunk[:, 0] = 0.5
-    still = np.tile(np.r_[0.0, 0, 0, 0, 1, 0, 0, 0, 1, 0], (11, 1))
+    still = np.tile(np.r_[0.0, 0, 0, 0, 1, 0, 0, 0, 1, 0], (12, 1))
     steps = np.diff(positions_of(retiming, still, chunk, Boldness(4.0)), prepend=0.0)
     assert steps.max() == pytest.approx(2.5)
+
+
+@pytest.mark.parametrize(("flip", "ends_at"), [(None, 8.0), (3, 8.0), (8, 10.0), (9, 10.0)])
+def test_a_chunk_that_fills_no_whole_commands_is_run_on_only_where_the_gripper_is_told_something_new(flip, ends_at):
+    limits = Limits((ArmLimits(1.0, 1.0, 0.0),), (), (_gripper(1.0),))
+    chunk = np.zeros((10, 7))
+    chunk[:, 6] = -1.0
+    if flip is not None:
+        chunk[flip:, 6] = 1.0
+    still = np.tile(np.r_[0.0, 0, 0, 0, 1, 0, 0, 0, 1, 0], (12, 1))
+    retiming = Retiming(DELTA_ROBOT, limits, RetimingConfig())
+    assert positions_of(retiming, still, chunk, Boldness(4.0))[-1] == ends_at
 
 
 def test_a_gripper_is_led_by_what_it_is_later_than_its_arm():

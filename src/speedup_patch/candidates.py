@@ -125,7 +125,8 @@ class Candidates(Protocol):
     def positions(
         self, paths: Float[np.ndarray, "N m X"] | None, chunks: Float[np.ndarray, "N n A"]
     ) -> Float[np.ndarray, "N R l"]:
-        """The warps of every chunk, padded by repeating their last position; ``paths`` are features, present first."""
+        """The warps of every chunk, padded by repeating their last position; ``paths`` are features, the moment
+        before and the present first."""
         ...
 
 

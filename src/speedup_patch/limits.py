@@ -23,6 +23,8 @@ SMOOTHED = 3
 """Steps over which speeds are averaged: a single step is noise."""
 SMALLEST_STROKE = 0.2
 """Share of its range that a gripper's command must cover to count as a stroke."""
+JUMP = 0.5
+"""Share of its range by which a gripper's command must change in one step to be a jump."""
 FREE = 0.25
 """A gripper follows its command freely when it is no further from it than this share of its range."""
 
@@ -46,6 +48,8 @@ class StrokeLimits:
     speed: float
     strokes: int
     """How many strokes were seen; without any, delay is 0 and speed a whole range."""
+    jumps: bool = False
+    """Whether commands jump from end to end: the fingers then go as fast as they can, and nothing makes them faster."""
 
 
 @dataclass(frozen=True)
@@ -167,6 +171,10 @@ class Stroke:
         """The most the fingers cover in one step, as a share of the range."""
         return float(np.diff(self.shown).max(initial=0.0))
 
+    def jumps(self, speed: float) -> bool:
+        """Whether the command covers in one step what takes the fingers many."""
+        return float(np.diff(self.told).max(initial=0.0)) > max(JUMP, speed)
+
     def delay(self, speed: float) -> float | None:
         """Steps that the fingers are behind one that follows the command at once, but at ``speed`` at most."""
         ideal = np.empty_like(self.told)
@@ -222,7 +230,8 @@ def _stroke_limits(strokes: list[Stroke]) -> StrokeLimits:
         return StrokeLimits(0.0, 1.0, 0)
     speed = float(np.median([stroke.top_speed for stroke in strokes]))
     delays = [delay for stroke in strokes if (delay := stroke.delay(max(speed, 1e-6))) is not None]
-    return StrokeLimits(float(np.median(delays)) if delays else 0.0, speed, len(strokes))
+    jumps = float(np.mean([stroke.jumps(speed) for stroke in strokes])) > 0.5
+    return StrokeLimits(float(np.median(delays)) if delays else 0.0, speed, len(strokes), jumps)
 
 
 def limits_from_json(document: Any, robot: Robot) -> Limits:

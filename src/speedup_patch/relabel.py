@@ -92,14 +92,14 @@ def predict_counterfactuals(
     robot = world_model.robot
     paths = paths_at_rate_one(world_model, observations, chunks)
     options = shorten_all(robot, candidates, paths, chunks)
-    track = follow(robot, limits, paths, measure)
+    track = follow(robot, limits, paths[:, 1:], measure)
     deviations = np.zeros(options.lengths.shape)
     next_observations = np.zeros((*options.lengths.shape, observations.shape[1]))
     rows = np.arange(len(chunks))
     for r in range(options.lengths.shape[1]):
         longest = int(options.lengths[:, r].max(initial=1))
         predicted = world_model.rollout(observations, options.chunks[:, r, :longest])
-        whole = np.concatenate([paths[:, :1], predicted], axis=1)
+        whole = np.concatenate([paths[:, 1:2], predicted], axis=1)
         last, before = whole[rows, options.lengths[:, r]], whole[rows, options.lengths[:, r] - 1]
         deviations[:, r] = MEASURES[measure](
             track[:, 0], track[:, 1:], follow(robot, limits, predicted, measure), options.positions[:, r, :longest]

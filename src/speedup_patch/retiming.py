@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
+from numpy.lib.stride_tricks import sliding_window_view
 
 from speedup_patch.errors import InputError
 from speedup_patch.interfaces import WorldModel
@@ -18,6 +19,10 @@ from speedup_patch.robots import Gripper, Robot
 from speedup_patch.warp import GripperDelays, Warp
 
 
+NEW_COMMAND = 0.1
+"""A gripper is told something new when its command changes by more than this share of its range."""
+
+
 class Boldness(NamedTuple):
     """How far a chunk is pushed."""
 
@@ -26,7 +31,7 @@ class Boldness(NamedTuple):
     scale: float = 1.0
     """End-effectors may move and turn this many times as fast as demonstrated."""
     stroke: float = 1.0
-    """Fingers may move this many times as fast as demonstrated."""
+    """Fingers may move this many times as fast as demonstrated, where they were not as fast as they can be."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +43,9 @@ class RetimingConfig:
     change: float = 1.0
     """How much the rate may change from one executed command to the next."""
     slack: float = 0.1
-    """By which share a chunk may run beyond its limits where that saves a whole command."""
+    """By which share a chunk may run beyond its limits, or stay below them, where that makes whole commands of it."""
+    leave_rest: bool = True
+    """Where it does not, a last command that would be short is left to the next chunk, unless a gripper moves in it."""
     gripper_limit: bool = True
     """Strokes are not compressed beyond the gripper's own speed."""
     gripper_lead: bool = True
@@ -66,34 +73,44 @@ class Retiming:
         self, paths: Float[np.ndarray, "N m X"], chunks: Float[np.ndarray, "N n A"], levels: Sequence[Boldness]
     ) -> Float[np.ndarray, "N R l"]:
         """The fastest warp of every chunk at every level, padded by repeating the end; ``paths`` are the features along
-        which the chunk runs at rate 1, the present first."""
+        which the chunk runs at rate 1, the moment before it and the present first."""
         arms, fingers = self._arm_speeds(paths), self._finger_speeds(paths)
         merging = self._merging_rates(chunks)
         limits = self.limits
         reach = np.array([arm.speed for arm in limits.arms] + [arm.turn for arm in limits.arms])
-        strokes = np.array([part.speed for grip in limits.grippers for part in (grip.opening, grip.closing)])
+        parts = [part for grip in limits.grippers for part in (grip.opening, grip.closing)]
+        strokes, follows = np.array([part.speed for part in parts]), np.array([not part.jumps for part in parts])
         rates: list[Float[np.ndarray, "N n"]] = []
         for level in levels:
             allowed = rates_within(arms, level.scale * reach, level.fastest)
             if self.config.gripper_limit:
-                allowed = np.minimum(allowed, rates_within(fingers, level.stroke * strokes, level.fastest))
+                bold = np.where(follows, level.stroke, 1.0) * strokes
+                allowed = np.minimum(allowed, rates_within(fingers, bold, level.fastest))
             rates.append(np.minimum(allowed, merging))
-        return warp_positions(smooth_rates(np.stack(rates, axis=1), self.config.change), self.config.slack)
+        smooth = smooth_rates(np.stack(rates, axis=1), self.config.change)
+        return warp_positions(smooth, self.config.slack, self._needed(chunks)[:, None])
 
     def _arm_speeds(self, paths: Float[np.ndarray, "N m X"]) -> Float[np.ndarray, "N n D"]:
         """Metres and radians that every end-effector covers in each step at rate 1."""
-        poses = feature_poses(self.robot, paths)
+        poses = feature_poses(self.robot, paths[:, 1:])
         metres = np.linalg.norm(np.diff(poses[..., :3], axis=1), axis=-1)
         radians = 2.0 * rotation_distance(poses[:, 1:, :, 3:], poses[:, :-1, :, 3:])
         return np.concatenate([metres, radians], axis=-1)
 
     def _finger_speeds(self, paths: Float[np.ndarray, "N m X"]) -> Float[np.ndarray, "N n G"]:
-        """How much of its range every gripper opens, and closes, in each step at rate 1."""
+        """How much of its range every gripper opens, and closes, in each step at rate 1.
+
+        Fingers that close as fast as they can are taken to go on for their delay after they stop: until then they only
+        touch what they are to hold.
+        """
         columns: list[Float[np.ndarray, "N n"]] = []
         for gripper, limit in zip(self.robot.grippers, self.limits.grippers, strict=True):
             change = np.diff(finger_opening(self.robot, gripper, limit, paths), axis=1)
-            columns += [np.maximum(change, 0.0), np.maximum(-change, 0.0)]
-        return np.stack(columns, axis=-1) if columns else np.zeros((len(paths), paths.shape[1] - 1, 0))
+            closing = np.maximum(-change, 0.0)
+            if limit.closing.jumps:
+                closing = _held_on(closing, round(limit.closing.delay))
+            columns += [np.maximum(change, 0.0)[:, 1:], closing[:, 1:]]
+        return np.stack(columns, axis=-1) if columns else np.zeros((len(paths), paths.shape[1] - 2, 0))
 
     def _merging_rates(self, chunks: Float[np.ndarray, "N n A"]) -> Float[np.ndarray, "N n"]:
         """How far motions may be summed before too much of them is cut off at the action limits."""
@@ -104,6 +121,28 @@ class Retiming:
                 share = (np.abs(chunks[..., part]) / np.maximum(span, 1e-9)).max(axis=-1)
                 rates = np.minimum(rates, self.config.overdrive / np.maximum(share, 1e-9))
         return np.maximum(rates, 1.0)
+
+
+    def _needed(self, chunks: Float[np.ndarray, "N n A"]) -> Float[np.ndarray, " N"]:
+        """The position up to which every chunk has to be run: from there on its grippers are told nothing new.
+
+        A policy that is asked again before it closes its gripper might put that off for ever.
+        """
+        n = chunks.shape[1]
+        if not self.config.leave_rest:
+            return np.full(len(chunks), float(n))
+        needed = np.zeros(len(chunks))
+        for gripper in self.robot.grippers:
+            commands = chunks[..., gripper.action]
+            differs = np.abs(commands - commands[:, -1:]) > NEW_COMMAND * abs(gripper.open - gripper.closed)
+            needed = np.maximum(needed, np.where(differs, np.arange(n) + 2.0, 0.0).max(axis=1))
+        return needed
+
+
+def _held_on(speeds: Float[np.ndarray, "N m"], steps: int) -> Float[np.ndarray, "N m"]:
+    """The largest speed of every step and the ``steps`` before it."""
+    padded = np.concatenate([np.repeat(speeds[:, :1], steps, axis=1), speeds], axis=1)
+    return sliding_window_view(padded, steps + 1, axis=1).max(axis=-1)
 
 
 class PlainLimits:
@@ -127,9 +166,9 @@ class PlainLimits:
 def paths_at_rate_one(
     world_model: WorldModel, observations: Float[np.ndarray, "N O"], chunks: Float[np.ndarray, "N n A"]
 ) -> Float[np.ndarray, "N m X"]:
-    """The features that the world model predicts for the chunks as they are, the present first."""
-    x, _ = split_observation(observations)
-    return np.concatenate([x[:, None], world_model.rollout(observations, chunks)], axis=1)
+    """The features that the world model predicts for the chunks as they are, the moment before and the present first."""
+    x, change = split_observation(observations)
+    return np.concatenate([np.stack([x - change, x], axis=1), world_model.rollout(observations, chunks)], axis=1)
 
 
 def finger_opening(

@@ -54,12 +54,14 @@ def test_speeds_and_strokes_are_those_of_the_data_in_seconds() -> None:
     assert gripper.closing.delay_seconds == pytest.approx(gripper.closing.delay_steps / HZ)
     assert asdict(gripper.opening) == {
         "strokes": 0, "delay_steps": None, "delay_seconds": None, "stroke_steps": None, "stroke_seconds": None,
+        "jumps": False,
     }  # fmt: skip
+    assert gripper.closing.jumps
     shown = text(found)
     assert f"arm {arm.arm}: 0.20 m/s, 0.40 rad/s" in shown
     assert "behind its commands" not in shown
     assert "no opening in free motion; closing starts after" in shown
-    assert "3 strokes" in shown
+    assert "3 strokes, the command jumps" in shown
 
 
 @pytest.mark.parametrize("saturated", [0, 25, 100])

@@ -37,6 +37,21 @@ def test_a_warp_never_reorders_and_reaches_the_end(rates):
     assert (steps <= rates.max() + 1e-9).all()
 
 
+@given(RATES, st.floats(0.0, 0.3), st.floats(0.0, 1.0))
+def test_only_what_fills_no_command_is_left_to_the_next_chunk_and_nothing_that_is_needed(rates, slack, share):
+    n, needed = len(rates), share * len(rates)
+    whole = warp_positions(rates, slack)
+    positions = warp_positions(rates, slack, np.array(needed))
+    assert (np.diff(positions, prepend=0.0) > 0).all()
+    assert positions[-1] == n or positions[-1] >= needed
+    assert len(whole) - len(positions) == (positions[-1] < n)
+    if positions[-1] < n:
+        time = np.r_[0.0, np.cumsum(1.0 / rates)]
+        at = np.interp(positions, np.arange(n + 1.0), time)
+        np.testing.assert_allclose(at, np.arange(1, len(positions) + 1), atol=1e-9)  # as fast as allowed
+        assert time[-1] - at[-1] < 1.0
+
+
 @given(st.integers(1, 40))
 def test_rate_one_is_the_identity(n):
     np.testing.assert_array_equal(warp_positions(np.ones(n)), np.arange(1, n + 1))

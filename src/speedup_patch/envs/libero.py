@@ -18,8 +18,7 @@ from speedup_patch.interfaces import Observation
 from speedup_patch.robots import Robot, find_robot
 
 EVALUATION_STATES = 20
-DEMONSTRATION_STATES = 30
-"""Of LIBERO's 50 initial states per task, evaluation starts from 0 .. 19 and demonstrations start from 20 .. 49."""
+"""Of LIBERO's 50 initial states per task, evaluation starts from 0 .. 19; demonstrations start from none of them."""
 
 ARM_NOISE = 0.02
 """Standard deviation (radians, every joint) by which starts vary that LIBERO's states alone would repeat: robosuite's
@@ -31,7 +30,8 @@ class Start:
     """Where an episode begins: one of the tasks, one of LIBERO's initial states, and the arm's deviation from it."""
 
     task: LiberoTask
-    initial: int
+    initial: int | None
+    """None where LIBERO is to place things anew, as it did for its initial states."""
     arm_noise: Float[np.ndarray, "7"]
 
 
@@ -40,18 +40,15 @@ def choose_start(tasks: Sequence[LiberoTask], seed: int) -> Start:
 
     Seeds count the tasks first: seed s takes task s % n of n, and its s // n-th start. Seeds below ``FIRST_SEED``
     evaluate: their starts are LIBERO's states 0 .. 19 as they are, then the same again with the arm moved at random.
-    Seeds from there on are for demonstrations: states 20 .. 49, always with the arm moved.
+    Seeds from there on are for demonstrations: every one has a scene of its own, and the arm moved.
     """
     if seed < 0:
         raise InputError(f"a LIBERO seed must not be negative, not {seed}")
     evaluating = seed < FIRST_SEED
     count, which = divmod(seed if evaluating else seed - FIRST_SEED, len(tasks))
-    if evaluating:
-        initial, repeated = count % EVALUATION_STATES, count >= EVALUATION_STATES
-    else:
-        initial, repeated = EVALUATION_STATES + count % DEMONSTRATION_STATES, True
-    noise = np.random.default_rng(seed).normal(0.0, ARM_NOISE, 7) if repeated else np.zeros(7)
-    return Start(tasks[which], initial, noise)
+    as_it_is = evaluating and count < EVALUATION_STATES
+    noise = np.zeros(7) if as_it_is else np.random.default_rng(seed).normal(0.0, ARM_NOISE, 7)
+    return Start(tasks[which], count % EVALUATION_STATES if evaluating else None, noise)
 
 
 @dataclass(frozen=True)
@@ -104,7 +101,10 @@ class LiberoEnv:
         """Starts the episode that ``choose_start`` says."""
         start = choose_start(self._tasks, seed)
         self._task = start.task
-        self.simulator.start(start.initial, start.arm_noise)
+        if start.initial is None:
+            self.simulator.start_anew(seed, start.arm_noise)
+        else:
+            self.simulator.start(start.initial, start.arm_noise)
         self._state = self._previous_state = self.simulator.state()
         return self._observe()
 

@@ -13,15 +13,18 @@ from speedup_patch.errors import InputError
 
 X, Y, Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 
+CAN = Grasp(caution=8.0)
+"""The open fingers clear a can by a few millimetres: a slanting way down ends on its rim."""
+
 GRASPS: dict[str, Grasp] = {
     "akita_black_bowl": Grasp((0.048, 0.0, 0.035), yaw=0.3),
-    "alphabet_soup": Grasp(),
-    "tomato_sauce": Grasp(),
+    "alphabet_soup": CAN,
+    "tomato_sauce": CAN,
     "cream_cheese": Grasp((0.0, 0.0, 0.003), across=Y),
     "butter": Grasp((0.0, 0.0, 0.003), across=Y),
     "chocolate_pudding": Grasp((0.0, 0.0, 0.002), across=Y),
-    "salad_dressing": Grasp((0.0, 0.0, 0.015), across=Z, hover=0.12),
-    "ketchup": Grasp((0.0, 0.0, 0.015), across=Z, hover=0.12),
+    "salad_dressing": Grasp((0.0, 0.0, 0.047), across=Z, hover=0.12),
+    "ketchup": Grasp((0.0, 0.0, 0.047), across=Z, hover=0.12),
     "bbq_sauce": Grasp((0.0, 0.0, 0.01), across=Y, hover=0.11),
     "wine_bottle": Grasp((0.0, 0.0, 0.12)),
     "porcelain_mug": Grasp((0.043, 0.0, 0.085), across=Y),
@@ -36,9 +39,6 @@ BOWL_IN_DRAWER = replace(GRASPS["akita_black_bowl"], offset=(0.022, 0.0, 0.035),
 
 CREAM_CHEESE_NEAR_CAN = replace(GRASPS["cream_cheese"], offset=(0.0, -0.015, 0.003))
 """Nearer to the robot than its middle, or the palm comes down on the can behind it."""
-
-SOUP_WITH_CARE = replace(GRASPS["alphabet_soup"], caution=8.0)
-"""The open fingers clear a can by a few millimetres: a slanting way down ends on its rim, and time is short here."""
 
 Script = Callable[[Hand], Motion]
 
@@ -159,7 +159,7 @@ SCRIPTS: dict[str, Script] = {
         put("porcelain_mug_1", "plate_1"), put("chocolate_pudding_1", "living_room_table_plate_right_region", 0.02)
     ),
     "libero/long/7": one_after_the_other(
-        into_basket("alphabet_soup_1", SOUP_WITH_CARE), into_basket("cream_cheese_1", level=True)
+        into_basket("alphabet_soup_1"), into_basket("cream_cheese_1", level=True)
     ),
 }
 """The script of every task that has one, by the task's name."""

@@ -77,10 +77,21 @@ class TaskSimulator:
     def start(self, initial: int, arm_noise: Float[np.ndarray, "7"]) -> None:
         """Begins at LIBERO's initial state of this number with the arm's joints moved by ``arm_noise`` radians, then
         lets things settle. The furniture is placed, as LIBERO does, at random within a centimetre: by this number."""
-        with _numpy_seeded(initial):
+        self._reset(initial)
+        self._env.sim.set_state_from_flattened(initial_states(self.task)[initial])
+        self._settle(arm_noise)
+
+    def start_anew(self, seed: int, arm_noise: Float[np.ndarray, "7"]) -> None:
+        """As ``start``, with all things where LIBERO's own rules place them for this seed."""
+        self._reset(seed)
+        self._settle(arm_noise)
+
+    def _reset(self, seed: int) -> None:
+        with _numpy_seeded(seed):
             self._env.reset()
         self._robot.gripper.current_action = np.zeros(self._robot.gripper.dof)
-        self._env.sim.set_state_from_flattened(initial_states(self.task)[initial])
+
+    def _settle(self, arm_noise: Float[np.ndarray, "7"]) -> None:
         self._data.qpos[self._arm] += arm_noise
         mujoco.mj_forward(self._model, self._data)
         # robosuite's own loop takes the first step, in which it still aims at where the arm was reset to.

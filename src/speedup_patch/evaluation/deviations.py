@@ -92,7 +92,7 @@ def _predict(judge: Judge, traces: Sequence[Trace], places: Sequence[Place], len
     for row, (number, decision) in enumerate(places):
         sent = _sent(traces[number], decision)  # less than the whole chunk where the episode ended in it
         actions[row, : len(sent)] = sent
-    track = follow(robot, limits, paths_at_rate_one(world_model, observations, chunks), measure)
+    track = follow(robot, limits, paths_at_rate_one(world_model, observations, chunks)[:, 1:], measure)
     predicted = follow(robot, limits, world_model.rollout(observations, actions), measure)
     return MEASURES[measure](track[:, 0], track[:, 1:], predicted, positions)
 

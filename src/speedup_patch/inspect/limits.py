@@ -61,9 +61,9 @@ def _cut(episode: Episode, rows: slice) -> Episode:
 
 def _stroke(limit: StrokeLimits, hz: float) -> StrokeLimit:
     if not limit.strokes or limit.speed <= 0:
-        return StrokeLimit(limit.strokes, None, None, None, None)
+        return StrokeLimit(limit.strokes, None, None, None, None, limit.jumps)
     steps = 1.0 / limit.speed
-    return StrokeLimit(limit.strokes, limit.delay, limit.delay / hz, steps, steps / hz)
+    return StrokeLimit(limit.strokes, limit.delay, limit.delay / hz, steps, steps / hz, limit.jumps)
 
 
 def _saturation(view: View) -> tuple[Saturation, ...]:

@@ -154,7 +154,8 @@ def _stroke_limit(what: str, stroke: StrokeLimit) -> str:
         return f"no {what} in free motion"
     return (
         f"{what} starts after {stroke.delay_steps:.1f} steps ({stroke.delay_seconds:.2f} s), "
-        f"takes {stroke.stroke_steps:.1f} ({stroke.stroke_seconds:.2f} s) at full speed ({stroke.strokes} strokes)"
+        f"takes {stroke.stroke_steps:.1f} ({stroke.stroke_seconds:.2f} s) at full speed "
+        f"({stroke.strokes} strokes{', the command jumps' if stroke.jumps else ''})"
     )
 
 

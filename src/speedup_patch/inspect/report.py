@@ -97,6 +97,8 @@ class StrokeLimit:
     stroke_steps: float | None
     stroke_seconds: float | None
     """How long a stroke over the whole range takes at the fingers' top speed."""
+    jumps: bool
+    """Whether commands jump from end to end, so that the fingers go as fast as they can."""
 
 
 @dataclass(frozen=True)

@@ -33,24 +33,40 @@ def smooth_rates(rates: Float[np.ndarray, "*B n"], change: float) -> Float[np.nd
     return np.moveaxis(smooth, 0, -1)
 
 
-def warp_positions(rates: Float[np.ndarray, "*B n"], slack: float = 0.0) -> Float[np.ndarray, "*B l"]:
-    """Positions 0 < s_1 < ... = n after each executed command, in as few commands as the rates allow.
+def warp_positions(
+    rates: Float[np.ndarray, "*B n"], slack: float = 0.0, needed: Float[np.ndarray, "*#B"] | None = None
+) -> Float[np.ndarray, "*B l"]:
+    """Positions 0 < s_1 < s_2 < ... <= n after each executed command, in as few commands as the rates allow.
 
-    The rates seldom fill a whole number of commands: all are slowed down alike until they do, or sped up by at most the
-    share ``slack`` where that saves a command. A constant rate k that divides n gives k, 2k, ..., n. Warps that need
-    fewer commands than the longest of the batch repeat n.
+    The rates seldom fill a whole number of commands. Sped up by at most the share ``slack``, or slowed down by no more
+    than that, they often do: then s ends at n. Otherwise the last command that would be short is left to the next
+    chunk, unless it is ``needed``: before that position (n when not told) no warp ends, and all commands are slowed
+    down alike until the last of them reaches n. A constant rate k that divides n gives k, 2k, ..., n. Warps that need
+    fewer commands than the longest of the batch repeat their end.
     """
     ends, n = executed_time(rates), rates.shape[-1]
     total = ends[..., -1:]
-    count = np.maximum(np.ceil(total / (1.0 + slack) - 1e-9), 1.0)
+    whole = np.maximum(np.floor(total + 1e-9), 1.0)
+    count = np.where(total <= (1.0 + slack) * whole + 1e-9, whole, whole + 1.0)
     count = np.where(total > n - 1e-9, float(n), count)  # what is hurried nowhere stays as it is
-    times = np.arange(1, int(count.max()) + 1) * (total / count)
-    step = np.clip((ends[..., None, :] <= times[..., :, None]).sum(axis=-1), 1, n)
+    least = np.broadcast_to(float(n) if needed is None else np.asarray(needed)[..., None], total.shape)
+    left = (total < (1.0 - slack) * count) & (count > 1) & (_position_at(ends, rates, whole) >= least)
+    count = np.where(left, whole, count)
+    pace = np.where(left, 1.0, total / count)
+    commands = np.arange(1, int(count.max()) + 1)
+    positions = _position_at(ends, rates, np.minimum(commands, count) * pace)
+    rounded = np.rint(positions)
+    positions = np.where(np.abs(positions - rounded) < 1e-9, rounded, positions)
+    return np.where((commands >= count) & ~left, float(n), np.minimum(positions, n))
+
+
+def _position_at(
+    ends: Float[np.ndarray, "*B m"], rates: Float[np.ndarray, "*B n"], times: Float[np.ndarray, "*B l"]
+) -> Float[np.ndarray, "*B l"]:
+    """Where in the chunk a warp without pauses is after so many control steps."""
+    step = np.clip((ends[..., None, :] <= times[..., :, None]).sum(axis=-1), 1, rates.shape[-1])
     before = np.take_along_axis(ends, step - 1, axis=-1)
-    positions = step - 1 + (times - before) * np.take_along_axis(rates, step - 1, axis=-1)
-    whole = np.rint(positions)
-    positions = np.where(np.abs(positions - whole) < 1e-9, whole, positions)
-    return np.where(np.arange(1, times.shape[-1] + 1) >= count, float(n), np.minimum(positions, n))
+    return step - 1 + (times - before) * np.take_along_axis(rates, step - 1, axis=-1)
 
 
 def warp_lengths(positions: Float[np.ndarray, "*B l"]) -> Int[np.ndarray, "*B"]:
