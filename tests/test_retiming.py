@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from speedup_patch.acceleration import accelerate
@@ -103,6 +103,7 @@ def _gripper(speed, jumps=False):
 
 
 @given(st.integers(1, N - 1), st.floats(1.0, 4.0), st.floats(0.0, 10.0), st.booleans())
+@example(flip=1, rate=1.6875, delay=1.0, closes=False)
 def test_no_gripper_event_is_skipped_and_none_comes_late(flip, rate, delay, closes):
     chunk = np.zeros((N, 7))
     chunk[:, 6] = -1.0 if closes else 1.0

@@ -79,7 +79,7 @@ def _read_ahead(
 
     def passed(delay: float) -> Bool[np.ndarray, "*B l n"]:
         first, last = (np.ceil(np.clip(at, 1, n) - 1e-9)[..., None] - 1 for at in (positions, ahead(delay)))
-        return (rows >= first) & (rows <= last)
+        return (rows >= first) & (rows <= np.maximum(first, last))  # nothing lies ahead of a last, short window
 
     def ahead(delay: float) -> Float[np.ndarray, "*#B l"]:
         return read_ahead(positions, delay, n)

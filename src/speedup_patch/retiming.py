@@ -74,21 +74,24 @@ class Retiming:
     ) -> Float[np.ndarray, "N R l"]:
         """The fastest warp of every chunk at every level, padded by repeating the end; ``paths`` are the features along
         which the chunk runs at rate 1, the moment before it and the present first."""
-        arms, fingers = self._arm_speeds(paths), self._finger_speeds(paths)
-        merging = self._merging_rates(chunks)
-        limits = self.limits
-        reach = np.array([arm.speed for arm in limits.arms] + [arm.turn for arm in limits.arms])
-        parts = [part for grip in limits.grippers for part in (grip.opening, grip.closing)]
-        strokes, follows = np.array([part.speed for part in parts]), np.array([not part.jumps for part in parts])
-        rates: list[Float[np.ndarray, "N n"]] = []
-        for level in levels:
-            allowed = rates_within(arms, level.scale * reach, level.fastest)
-            if self.config.gripper_limit:
-                bold = np.where(follows, level.stroke, 1.0) * strokes
-                allowed = np.minimum(allowed, rates_within(fingers, bold, level.fastest))
-            rates.append(np.minimum(allowed, merging))
-        smooth = smooth_rates(np.stack(rates, axis=1), self.config.change)
-        return warp_positions(smooth, self.config.slack, self._needed(chunks)[:, None])
+        speeds = [self._arm_speeds(paths)]
+        if self.config.gripper_limit:
+            speeds.append(self._finger_speeds(paths))
+        limits = np.array([self._speed_limits(level) for level in levels])
+        fastest = np.array([level.fastest for level in levels])
+        rates = rates_within(np.concatenate(speeds, axis=-1)[:, None], limits, fastest)
+        rates = np.minimum(rates, self._merging_rates(chunks)[:, None])
+        return warp_positions(smooth_rates(rates, self.config.change), self.config.slack, self._needed(chunks)[:, None])
+
+    def _speed_limits(self, level: Boldness) -> list[float]:
+        """How fast arms may move, arms may turn, and fingers may open and close."""
+        arms, grippers = self.limits.arms, self.limits.grippers if self.config.gripper_limit else ()
+        strokes = [stroke for gripper in grippers for stroke in (gripper.opening, gripper.closing)]
+        return [
+            *(level.scale * arm.speed for arm in arms),
+            *(level.scale * arm.turn for arm in arms),
+            *(stroke.speed * (1.0 if stroke.jumps else level.stroke) for stroke in strokes),
+        ]
 
     def _arm_speeds(self, paths: Float[np.ndarray, "N m X"]) -> Float[np.ndarray, "N n D"]:
         """Metres and radians that every end-effector covers in each step at rate 1."""

@@ -9,12 +9,13 @@ from jaxtyping import Float, Int
 
 
 def rates_within(
-    speeds: Float[np.ndarray, "*B n D"], limits: Float[np.ndarray, " D"], fastest: float
+    speeds: Float[np.ndarray, "*#B n D"], limits: Float[np.ndarray, "*#B D"], fastest: Float[np.ndarray, "*#B"] | float
 ) -> Float[np.ndarray, "*B n"]:
     """The rate of every step at which no quantity exceeds its limit: between 1 and ``fastest``.
 
     ``speeds`` is what each step moves at rate 1. A step that is beyond a limit already runs at rate 1.
     """
+    limits, fastest = limits[..., None, :], np.asarray(fastest)[..., None]
     possible = np.where(speeds <= 0, np.inf, limits / np.maximum(speeds, 1e-300))
     possible = np.where(np.isnan(possible), 1.0, possible)  # what is not known is not hurried
     return np.clip(possible.min(axis=-1, initial=np.inf), 1.0, fastest)
