@@ -5,9 +5,9 @@ LIBERO_SUITES := spatial object goal long
 LIBERO_SUP = $(LIBERO_PYTHON) -c "from speedup_patch.cli import main; main()"
 LIBERO_TRAIN = $(BIN)/sup train $(LIBERO_RUNS)/$(1).npz --robot panda_libero --chunk 10$(if $(2), $(2)) --out $@
 LIBERO_DEMONSTRATIONS_spatial := 300
-LIBERO_DEMONSTRATIONS_object := 300
-LIBERO_DEMONSTRATIONS_goal := 210
-LIBERO_DEMONSTRATIONS_long := 160
+LIBERO_DEMONSTRATIONS_object := 360
+LIBERO_DEMONSTRATIONS_goal := 260
+LIBERO_DEMONSTRATIONS_long := 500
 LIBERO_VARIANTS := .patch _paper.patch _gru.patch _mlp.patch
 LIBERO_PATCHES := $(foreach suite,$(LIBERO_SUITES),$(LIBERO_VARIANTS:%=$(LIBERO_RUNS)/$(suite)%)) \
 	$(patsubst %,$(LIBERO_RUNS)/long_eps%.patch,0.01 0.015 0.02)

@@ -21,8 +21,8 @@ class SchedulerConfig:
     """Discount per chunk."""
     expectile: float = 0.95
     penalty: float | None = None
-    """Omega, as a positive number; None takes eight times the bound below which safety is not guaranteed, or one
-    and a half times the largest rate if that is more."""
+    """Omega, as a positive number; None takes eight times the bound below which safety is not guaranteed, or the
+    largest rate if that is more."""
     target_rate: float = 0.01
     """How far the target Q moves towards Q at each update."""
     relative_actions: bool = True
@@ -45,4 +45,4 @@ class SchedulerConfig:
         """Omega: the given one, or the default."""
         if self.penalty is not None:
             return self.penalty
-        return max(8.0 * penalty_bound(self.gamma, max_rate), 1.5 * max_rate)
+        return max(8.0 * penalty_bound(self.gamma, max_rate), max_rate)
