@@ -126,7 +126,7 @@ def turn_on_stove(hand: Hand) -> Motion:
     def near_knob(sideways: float) -> Target:
         def target() -> Pose:
             pose = hand.see("flat_stove_1")
-            return Pose(pose.position + pose.rotation @ np.array([0.034, sideways, 0.035]), turned(0.0, pitch=0.5))
+            return Pose(pose.position + pose.rotation @ np.array([0.042, sideways, 0.035]), turned(0.0, pitch=0.5))
 
         return target
 

@@ -21,6 +21,9 @@ from speedup_patch.envs.libero_hand import (
     turned,
 )
 
+FIRM = 0.9
+"""Largest command of a push against something that resists, such as a knob."""
+
 LEAST_YAW = -np.pi / 3
 """Half a turn of the hand makes no difference to its fingers; yaws from here on avoid a choice at right angles."""
 
@@ -239,5 +242,5 @@ def turn_knob(hand: Hand, beside: Target, beyond: Target, joint: str, goal: floa
         for _ in range(60):
             if hand.joint(joint) >= goal:
                 break
-            yield Goal(beyond(), CLOSED, TOP_SPEED, 0.2)
+            yield Goal(beyond(), CLOSED, FIRM, 0.2)
         yield from lift(hand, 0.1)
