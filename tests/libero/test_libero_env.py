@@ -114,6 +114,15 @@ def test_the_same_seed_gives_the_same_start_and_leaves_numpys_generator_alone() 
     assert_same(first, other.reset(2 * len(experts) + 3))
 
 
+def test_every_demonstration_has_a_scene_of_its_own_and_the_same_one_again() -> None:
+    env = make_libero("libero/long/0")
+    first, second = (env.reset(FIRST_SEED + seed)["environment_state"] for seed in (0, 1))
+    assert np.abs(first[:2] - second[:2]).max() > 1e-3, "the can stands where it stood"
+    np.testing.assert_array_equal(env.reset(FIRST_SEED)["environment_state"], first)
+    stands = [env.reset(seed)["environment_state"][:3] for seed in range(5)]
+    assert np.abs(first[:3] - np.mean(stands, axis=0)).max() < 0.1, "placed where the task has it"
+
+
 def test_equals_liberos_own_environment_step_by_step() -> None:
     prepare_libero()
     from libero.libero.envs.env_wrapper import ControlEnv
