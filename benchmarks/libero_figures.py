@@ -15,19 +15,10 @@ import tyro
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
+from figure_style import GREY, INK, style
 from speedup_patch.artefacts import read_json
 
-INK, GREY, OURS = "#222222", "#808080", "#d55e00"
-STYLE: dict[Any, Any] = {
-    "font.size": 9,
-    "axes.edgecolor": GREY,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "text.color": INK,
-    "axes.labelcolor": INK,
-    "svg.hashsalt": "libero",
-    "svg.fonttype": "none",
-}
+OURS = "#d55e00"
 NAMES = {
     "base": "base",
     "fixed:2": "fixed 2",
@@ -117,7 +108,7 @@ FIGURES: dict[str, tuple[str, Callable[[Rows], Figure]]] = {
 
 def main(settings: Settings) -> None:
     for name, (part, draw) in FIGURES.items():
-        with rc_context(STYLE):
+        with rc_context(style("libero")):
             path = settings.out / f"{name}.svg"
             draw(read_rows(settings.results, part)).savefig(path, metadata={"Date": None})
             print(path)

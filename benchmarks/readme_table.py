@@ -1,4 +1,4 @@
-"""Prints the README's table from the committed results: `python benchmarks/readme_table.py`."""
+"""Prints the README's tables from the committed results: `python benchmarks/readme_table.py`."""
 
 import json
 from pathlib import Path
@@ -18,6 +18,19 @@ NAMES = {
     "runs/bench/{task}.patch": "**SuP, our defaults**",
 }
 
+SUITES = ("spatial", "object", "goal", "long")
+LIBERO_NAMES = {
+    "base": "unpatched policy",
+    "fixed:2": "fixed 2",
+    "fixed:3": "fixed 3",
+    "speedcap:PATCH": "speed cap",
+    "dwell+fixed:3": "fixed 3 with gripper dwell",
+    "dwell+fixed:4": "fixed 4 with gripper dwell",
+    "PAPER_PATCH": "SuP, paper's preset",
+    "mpc:PATCH": "greedy MPC over our retimings",
+    "PATCH": "**SuP, our defaults**",
+}
+
 
 def cells(summary: dict[str, Any]) -> str:
     """Success, steps and speedup of one scheduler, with intervals."""
@@ -27,14 +40,36 @@ def cells(summary: dict[str, Any]) -> str:
     return f"{success} | {summary['steps_mean']:.0f} | {summary['speedup']:.2f}x ({slow:.2f}-{fast:.2f})"
 
 
+def libero_cells(rows: list[dict[str, Any]]) -> str:
+    """Every suite's success and speedup of one scheduler, and their means."""
+    each = [f"{row['successes']}/{row['episodes']}, {row['speedup']:.2f}x" for row in rows]
+    success, speedup = (sum(row[name] for row in rows) / len(rows) for name in ("success", "speedup"))
+    return " | ".join([*each, f"{100 * success:.0f}%", f"{speedup:.2f}x"])
+
+
+def print_libero() -> None:
+    """One row per scheduler that every suite has, LIBERO's suites side by side."""
+    found = json.loads((RESULTS / "libero" / "main.json").read_text())["suites"]
+    rows = {suite: {row["scheduler"]: row for row in found[suite]["rows"]} for suite in SUITES}
+    print("| | " + " | ".join(SUITES) + " | mean success | mean speedup |")
+    print("|---" * 7 + "|")
+    for spec, name in LIBERO_NAMES.items():
+        if all(spec in rows[suite] for suite in SUITES):
+            print(f"| {name} | {libero_cells([rows[suite][spec] for suite in SUITES])} |")
+    floors = [rows[suite]["base"]["floor_speedup"] for suite in SUITES]
+    print("| physical floor | " + " | ".join(f"{floor:.2f}x" for floor in floors) + f" | | {sum(floors) / 4:.2f}x |")
+
+
 def main() -> None:
-    """One row per scheduler, both tasks side by side."""
+    """ALOHA: one row per scheduler, both tasks side by side; then LIBERO."""
     tasks = ("insertion", "transfer")
     found = {task: json.loads((RESULTS / f"aloha_{task}" / "results.json").read_text())["schedulers"] for task in tasks}
     print("| | " + " | ".join(f"{task}: success | steps | speedup" for task in tasks) + " |")
     print("|---" * 7 + "|")
     for spec, name in NAMES.items():
         print(f"| {name} | " + " | ".join(cells(found[task][spec.format(task=task)]) for task in tasks) + " |")
+    print()
+    print_libero()
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ choice.
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import tyro
@@ -18,6 +17,7 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from figure_style import GREY, INK, style
 from speedup_patch.candidates import Retimings
 from speedup_patch.data import Episode
 from speedup_patch.datasets import read_demonstrations
@@ -27,18 +27,8 @@ from speedup_patch.relabel import Counterfactuals, predict_counterfactuals
 from speedup_patch.retiming import finger_opening, paths_at_rate_one
 from speedup_patch.runtime.patch_folder import LoadedPatch, load_patch
 
-INK, GREY, COLOURS = "#222222", "#808080", ("#0072b2", "#d55e00", "#007a5a")
+COLOURS = "#0072b2", "#d55e00", "#007a5a"
 LINES = "-", "--"
-STYLE: dict[Any, Any] = {
-    "font.size": 9,
-    "axes.edgecolor": GREY,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "text.color": INK,
-    "axes.labelcolor": INK,
-    "svg.hashsalt": "retiming",
-    "svg.fonttype": "none",
-}
 
 
 @dataclass(frozen=True)
@@ -84,7 +74,7 @@ class Grasp:
 
 def main(settings: Settings) -> None:
     grasp = find_grasp(settings)
-    with rc_context(STYLE):
+    with rc_context(style("retiming")):
         figure = Figure(figsize=(9.2, 8.0), layout="constrained", facecolor="white")
         panels = figure.subplots(4, 1, sharex=True, gridspec_kw={"height_ratios": (0.7, 1.2, 1.3, 1.5)})
         for panel, draw in zip(panels, (draw_speed, draw_fingers, draw_rates, draw_commands), strict=True):
@@ -107,7 +97,7 @@ def find_grasp(settings: Settings) -> Grasp:
     episode, n = episodes[settings.episode], patch.chunk_length
     start = find_stroke(patch, episode)
     observation, chunk = observe_episode(patch.robot, episode)[start][None], episode.actions[start : start + n][None]
-    path = paths_at_rate_one(patch.world_model, observation, chunk)
+    path = paths_at_rate_one(patch.world_model, observation, chunk)[:, 1:]
     found = predict_counterfactuals(
         patch.world_model, observation, chunk, patch.candidates, patch.measure, patch.limits
     )
