@@ -48,12 +48,14 @@ class RetimingConfig:
     """Where it does not, a last command that would be short is left to the next chunk, unless a gripper moves in it."""
     gripper_limit: bool = True
     """Strokes are not compressed beyond the gripper's own speed."""
+    settle: float = 1.0
+    """How long fingers that close as fast as they can are given to grip once they have stopped, in their delays."""
     gripper_lead: bool = True
     """Gripper commands are read ahead, so that fingers and arm keep their phase."""
 
     def __post_init__(self) -> None:
-        if not (self.overdrive >= 1 and self.change > 0 and self.slack >= 0):
-            raise InputError(f"retiming needs overdrive >= 1, change > 0 and slack >= 0, not {self}")
+        if not (self.overdrive >= 1 and self.change > 0 and self.slack >= 0 and self.settle >= 0):
+            raise InputError(f"retiming needs overdrive >= 1, change > 0, slack >= 0 and settle >= 0, not {self}")
 
 
 class Retiming:
@@ -103,7 +105,7 @@ class Retiming:
     def _finger_speeds(self, paths: Float[np.ndarray, "N m X"]) -> Float[np.ndarray, "N n G"]:
         """How much of its range every gripper opens, and closes, in each step at rate 1.
 
-        Fingers that close as fast as they can are taken to go on for their delay after they stop: until then they only
+        Fingers that close as fast as they can are taken to go on for a while after they stop: until then they only
         touch what they are to hold.
         """
         columns: list[Float[np.ndarray, "N n"]] = []
@@ -111,7 +113,7 @@ class Retiming:
             change = np.diff(finger_opening(self.robot, gripper, limit, paths), axis=1)
             closing = np.maximum(-change, 0.0)
             if limit.closing.jumps:
-                closing = _held_on(closing, round(limit.closing.delay))
+                closing = _held_on(closing, round(self.config.settle * limit.closing.delay))
             columns += [np.maximum(change, 0.0)[:, 1:], closing[:, 1:]]
         return np.stack(columns, axis=-1) if columns else np.zeros((len(paths), paths.shape[1] - 2, 0))
 
