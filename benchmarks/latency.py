@@ -51,7 +51,7 @@ SIZES: dict[str, tuple[str, int, int, Choices]] = {
 }
 STROKE = StrokeLimits(delay=8.0, speed=0.1, strokes=20)
 LIMITS = Limits(
-    arms=(ArmLimits(speed=0.01, turn=0.04, lag=2.0),) * 2,
+    arms=(ArmLimits(speed=0.01, turn=0.04, lag=2.0, brisk=0.009),) * 2,
     joints=(0.05,) * ALOHA.action_size,
     grippers=(GripperLimits(FingerScale((1.0,), 0.0, 1.0), STROKE, STROKE),) * 2,
 )

@@ -28,7 +28,8 @@ N, CHUNKS = 16, 3
 
 
 class Case(NamedTuple):
-    """Chunks, the paths on which they lead (the moment before, the present, then N more), limits that some steps exceed, and ways of running them."""
+    """Chunks, the paths on which they lead (the moment before, the present, then N more), limits that some steps
+    exceed, and ways of running them."""
 
     robot: Robot
     limits: Limits
@@ -58,7 +59,7 @@ def draw(robot: Robot, seed: int) -> Case:
     chunks = 0.3 * pace[:, 2:] * rng.normal(size=(CHUNKS, N, robot.action_size))
     if robot is ALOHA:
         chunks = states[:, 2:] + 0.1 * chunks
-    arms = tuple(ArmLimits(*rng.uniform(0.005, 0.05, 2), lag=float(rng.integers(3))) for _ in robot.arms)
+    arms = tuple(ArmLimits(*rng.uniform(0.005, 0.05, 2), lag=float(rng.integers(3)), brisk=0.01) for _ in robot.arms)
     grippers = tuple(
         GripperLimits(
             FingerScale((1.0,), 0.0, 1.0),
@@ -194,7 +195,9 @@ def test_no_gripper_event_is_skipped(delay, fastest, first, apart, closes):
     chunk[0, :, 6] = command
     still = np.tile(np.r_[0.0, 0, 0, 0, 1, 0, 0, 0, 1, 0], (1, n + 2, 1))
     stroke = StrokeLimits(delay, 0.1, 5)
-    limits = Limits((ArmLimits(1.0, 1.0, 0.0),), (), (GripperLimits(FingerScale((1.0,), 0.0, 1.0), stroke, stroke),))
+    limits = Limits(
+        (ArmLimits(1.0, 1.0, 0.0, 0.1),), (), (GripperLimits(FingerScale((1.0,), 0.0, 1.0), stroke, stroke),)
+    )
     for common in (RetimingConfig(), RetimingConfig(gripper_lead=False)):
         candidates = bind(Retimings((Boldness(fastest),), common), DELTA_ROBOT, limits)
         led = shorten_all(DELTA_ROBOT, candidates, still, chunk).chunks[0, 0, :, 6]

@@ -16,7 +16,7 @@ from stand_ins import DELTA_ROBOT
 
 STROKE = 8
 DELTA_LIMITS = Limits(
-    arms=(ArmLimits(0.01, 0.02, 0.0),),
+    arms=(ArmLimits(0.01, 0.02, 0.0, 0.01),),
     joints=(),
     grippers=(
         GripperLimits(
@@ -110,7 +110,7 @@ def test_targets_followed_at_the_demonstrated_speed_are_not_compressed():
     states = np.zeros((steps + 1, 4))
     states[:, 1] = 1.01 * arm.turn * np.arange(steps + 1)
     assert floor_steps(SMALL_ARM, SMALL_LIMITS, states[1:, :3], states) == steps
-    twice = replace(SMALL_LIMITS, arms=(ArmLimits(2 * arm.speed, 2 * arm.turn, arm.lag),))
+    twice = replace(SMALL_LIMITS, arms=(ArmLimits(2 * arm.speed, 2 * arm.turn, arm.lag, arm.brisk),))
     assert floor_steps(SMALL_ARM, twice, states[1:, :3], states) == pytest.approx(1.01 * steps / 2, rel=0.01)
 
 

@@ -38,6 +38,16 @@ def test_a_grippers_delay_and_speed_are_found_again(delay, top_speed, ramp):
         assert stroke.strokes == 4
         assert stroke.delay == pytest.approx(delay + 1, abs=0.6)  # a state shows its command one step later at best
         assert stroke.speed == pytest.approx(min(top_speed, 1 / ramp), rel=0.1)
+        assert stroke.jumps == (ramp == 1)
+
+
+def test_the_tolerance_is_what_the_arm_moves_in_a_tenth_of_a_second():
+    limits = read_limits(ALOHA, gripper_demonstrations(3, 0.1, 1))
+    arm = limits.arms[0]
+    assert arm.brisk <= 0.5 * (arm.speed + arm.turn) + 1e-9
+    assert arm.brisk > limits.arms[1].brisk == pytest.approx(0.0, abs=1e-9)  # the other one rests
+    assert limits.tolerance(50.0) == pytest.approx(5 * arm.brisk)
+    assert limits.tolerance(20.0) == pytest.approx(2 * arm.brisk)
 
 
 def test_a_stroke_that_begins_while_something_is_held_is_left_out():

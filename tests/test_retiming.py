@@ -88,7 +88,7 @@ def test_fingers_that_go_as_fast_as_they_can_are_given_time_to_grip_however_bold
     path[:, 0] -= 0.1 * np.minimum(np.arange(N + 2), stop + 1)  # at full speed already before the chunk begins
     chunk = np.zeros((N, 7))
     chunk[:, 6] = 1.0
-    wide = ArmLimits(1.0, 1.0, 0.0)
+    wide = ArmLimits(1.0, 1.0, 0.0, 0.1)
     for jumps, held_until in ((True, stop + 4), (False, 0)):
         limits = Limits((wide,), (), (_gripper(0.1, jumps),))
         steps = np.diff(positions_of(Retiming(DELTA_ROBOT, limits, STRICT), path, chunk, grip), prepend=0.0)
@@ -117,7 +117,7 @@ def test_no_gripper_event_is_skipped_and_none_comes_late(flip, rate, delay, clos
 
 
 def test_motions_that_would_be_cut_off_are_not_merged_further():
-    limits = Limits((ArmLimits(1.0, 1.0, 0.0),), (), (_gripper(0.1),))
+    limits = Limits((ArmLimits(1.0, 1.0, 0.0, 0.1),), (), (_gripper(0.1),))
     retiming = Retiming(DELTA_ROBOT, limits, replace(STRICT, overdrive=1.25))
     chunk = np.zeros((10, 7))
     chunk[:, 0] = 0.5
@@ -128,7 +128,7 @@ def test_motions_that_would_be_cut_off_are_not_merged_further():
 
 @pytest.mark.parametrize(("flip", "ends_at"), [(None, 8.0), (3, 8.0), (8, 10.0), (9, 10.0)])
 def test_a_chunk_that_fills_no_whole_commands_is_run_on_only_where_the_gripper_is_told_something_new(flip, ends_at):
-    limits = Limits((ArmLimits(1.0, 1.0, 0.0),), (), (_gripper(1.0),))
+    limits = Limits((ArmLimits(1.0, 1.0, 0.0, 0.1),), (), (_gripper(1.0),))
     chunk = np.zeros((10, 7))
     chunk[:, 6] = -1.0
     if flip is not None:
@@ -140,6 +140,6 @@ def test_a_chunk_that_fills_no_whole_commands_is_run_on_only_where_the_gripper_i
 
 def test_a_gripper_is_led_by_what_it_is_later_than_its_arm():
     stroke = StrokeLimits(delay=5.0, speed=0.1, strokes=3), StrokeLimits(delay=1.0, speed=0.1, strokes=3)
-    limits = Limits((ArmLimits(1.0, 1.0, 2.0),), (), (GripperLimits(FingerScale((1.0,), 0.0, 1.0), *stroke),))
+    limits = Limits((ArmLimits(1.0, 1.0, 2.0, 0.1),), (), (GripperLimits(FingerScale((1.0,), 0.0, 1.0), *stroke),))
     assert gripper_delays(DELTA_ROBOT, limits) == {6: GripperDelays(opening=3.0, closing=0.0, closed=1.0)}
     assert Retiming(DELTA_ROBOT, limits, RetimingConfig(gripper_lead=False)).delays == {}

@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from speedup_patch.data import Demonstrations, Episode, sent_actions
 from speedup_patch.errors import InputError
-from speedup_patch.maths.poses import rotation_distance
+from speedup_patch.maths.poses import pose_distance, rotation_distance
 from speedup_patch.robots import Gripper, KinematicChain, Robot
 
 START_UP_SECONDS = 0.5
@@ -23,6 +23,10 @@ SMOOTHED = 3
 """Steps over which speeds are averaged: a single step is noise."""
 SMALLEST_STROKE = 0.2
 """Share of its range that a gripper's command must cover to count as a stroke."""
+BRISK = 0.9
+"""The share of all steps in which an end-effector is no more than brisk."""
+TOLERATED_SECONDS = 0.1
+"""How much of its own motion a robot may be away from its path; chosen on development seeds of both simulators."""
 JUMP = 0.5
 """Share of its range by which a gripper's command must change in one step to be a jump."""
 FREE = 0.25
@@ -37,6 +41,9 @@ class ArmLimits:
     turn: float
     lag: float
     """Control steps that the end-effector is behind its commands; 0 where commands are no targets."""
+    brisk: float
+    """How far (the paper's d) the end-effector gets in one control step when it is brisk: only one step in ten is more
+    so."""
 
 
 @dataclass(frozen=True)
@@ -70,10 +77,9 @@ class Limits:
     """How far each state dimension that an action drives moves in one step, in the order of ``Robot.drives``."""
     grippers: tuple[GripperLimits, ...]
 
-    @property
-    def step_distance(self) -> float:
-        """How far (the paper's d) an end-effector gets in one control step, moving and turning at its limits."""
-        return max(0.5 * (arm.speed + arm.turn) for arm in self.arms)
+    def tolerance(self, control_hz: float) -> float:
+        """How far (the paper's d) a robot may stray: what an end-effector moves in ``TOLERATED_SECONDS``, brisk."""
+        return TOLERATED_SECONDS * control_hz * max(arm.brisk for arm in self.arms)
 
 
 def read_limits(robot: Robot, demonstrations: Demonstrations) -> Limits:
@@ -98,7 +104,8 @@ def read_limits(robot: Robot, demonstrations: Demonstrations) -> Limits:
 def _arm_limits(paths: list[Float[np.ndarray, "_ 7"]], lag: float) -> ArmLimits:
     speeds = [np.linalg.norm(np.diff(path[:, :3], axis=0), axis=1) for path in paths]
     turns = [2.0 * rotation_distance(path[1:, 3:], path[:-1, 3:]) for path in paths]
-    return ArmLimits(_usual_top(speeds), _usual_top(turns), lag)
+    steps = np.concatenate([pose_distance(path[1:], path[:-1]) for path in paths])
+    return ArmLimits(_usual_top(speeds), _usual_top(turns), lag, float(np.quantile(steps, BRISK)))
 
 
 def _usual_top(speeds: list[Float[np.ndarray, " _"]]) -> float:

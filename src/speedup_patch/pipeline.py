@@ -27,9 +27,6 @@ from speedup_patch.training_log import open_log
 from speedup_patch.world_model.config import WorldModelConfig
 from speedup_patch.world_model.training import train_world_model
 
-TOLERATED_STEPS = 1.35
-"""The default tolerance, in control steps at the demonstrated limits; chosen on development seeds."""
-
 
 @dataclass(frozen=True)
 class TrainingConfig:
@@ -40,7 +37,7 @@ class TrainingConfig:
     """What the scheduler chooses from: retimings inside the chunk, or constant rates as in the paper."""
     epsilon: float | None = None
     """Largest deviation that still counts as the same motion (half metres + half angle in radians); None takes what the
-    robot moves in ``TOLERATED_STEPS`` control steps at the limits that its demonstrations show."""
+    robot was seen to move in a tenth of a second (see ``Limits.tolerance``)."""
     measure: Measure = "in_step"
     """What counts as deviation."""
     held_out: float = 0.1
@@ -105,7 +102,7 @@ def train_patch(
         report=report,
     )
     limits = read_limits(robot, training)
-    epsilon = config.epsilon or TOLERATED_STEPS * limits.step_distance
+    epsilon = config.epsilon or limits.tolerance(demonstrations.control_hz)
     label = partial(
         relabel,
         world_model,

@@ -1,5 +1,6 @@
 """Demonstrations + world model -> counterfactual transitions: what every option would have done at every state."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
@@ -92,7 +93,7 @@ def predict_counterfactuals(
     robot = world_model.robot
     paths = paths_at_rate_one(world_model, observations, chunks)
     options = shorten_all(robot, candidates, paths, chunks)
-    track = follow(robot, limits, paths[:, 1:], measure)
+    track, deviate = follow(robot, limits, paths[:, 1:], measure), find_deviation(robot, limits, measure)
     deviations = np.zeros(options.lengths.shape)
     next_observations = np.zeros((*options.lengths.shape, observations.shape[1]))
     rows = np.arange(len(chunks))
@@ -101,18 +102,26 @@ def predict_counterfactuals(
         predicted = world_model.rollout(observations, options.chunks[:, r, :longest])
         whole = np.concatenate([paths[:, 1:2], predicted], axis=1)
         last, before = whole[rows, options.lengths[:, r]], whole[rows, options.lengths[:, r] - 1]
-        deviations[:, r] = MEASURES[measure](
+        deviations[:, r] = deviate(
             track[:, 0], track[:, 1:], follow(robot, limits, predicted, measure), options.positions[:, r, :longest]
         )
         next_observations[:, r] = np.concatenate([last, last - before], axis=-1)
     return Counterfactuals(options, deviations, next_observations)
 
 
-MEASURES = {
-    "in_step": in_step_deviation,
-    "cross_track": cross_track_deviation,
-    "time_aligned": time_aligned_deviation,
-}
+STROKE_TOLERANCES = 6.0
+"""Fingers that are out of step by a whole stroke count as much as straying by this many tolerances."""
+
+
+def find_deviation(robot: Robot, limits: Limits, measure: Measure) -> Callable[..., Float[np.ndarray, "*B"]]:
+    """The deviation of this name, of what ``follow`` gives: (start, reference, accelerated, positions) -> E."""
+    match measure:
+        case "in_step":
+            return partial(in_step_deviation, stroke=STROKE_TOLERANCES * limits.tolerance(robot.control_hz))
+        case "cross_track":
+            return cross_track_deviation
+        case "time_aligned":
+            return time_aligned_deviation
 
 
 def follow(

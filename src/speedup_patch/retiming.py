@@ -18,7 +18,6 @@ from speedup_patch.observations import feature_poses, plain_state_indices, split
 from speedup_patch.robots import Gripper, Robot
 from speedup_patch.warp import GripperDelays, Warp
 
-
 NEW_COMMAND = 0.1
 """A gripper is told something new when its command changes by more than this share of its range."""
 
@@ -127,7 +126,6 @@ class Retiming:
                 rates = np.minimum(rates, self.config.overdrive / np.maximum(share, 1e-9))
         return np.maximum(rates, 1.0)
 
-
     def _needed(self, chunks: Float[np.ndarray, "N n A"]) -> Float[np.ndarray, " N"]:
         """The position up to which every chunk has to be run: from there on its grippers are told nothing new.
 
@@ -171,7 +169,7 @@ class PlainLimits:
 def paths_at_rate_one(
     world_model: WorldModel, observations: Float[np.ndarray, "N O"], chunks: Float[np.ndarray, "N n A"]
 ) -> Float[np.ndarray, "N m X"]:
-    """The features that the world model predicts for the chunks as they are, the moment before and the present first."""
+    """The moment before, the present, and the features that the world model predicts for the chunks as they are."""
     x, change = split_observation(observations)
     return np.concatenate([np.stack([x - change, x], axis=1), world_model.rollout(observations, chunks)], axis=1)
 

@@ -17,7 +17,7 @@ from speedup_patch.interfaces import ChunkPolicy, Env, WorldModel
 from speedup_patch.limits import Limits
 from speedup_patch.maths.statistics import auroc, missed_violation_share, spearman
 from speedup_patch.observations import features, observe, split_observation
-from speedup_patch.relabel import MEASURES, Measure, follow
+from speedup_patch.relabel import Measure, find_deviation, follow
 from speedup_patch.robots import Robot
 from speedup_patch.warp import uniform_warp
 
@@ -151,10 +151,11 @@ def _deviations(
     rates: Sequence[float],
 ) -> Float[np.ndarray, "N R"]:
     began, original = (follow(robot, limits, x, measure) for x in (start, reference))
+    deviate = find_deviation(robot, limits, measure)
     columns: list[np.ndarray] = []
     for x, rate in zip(accelerated, rates, strict=True):
         positions = uniform_warp(reference.shape[1], rate).positions
-        columns.append(MEASURES[measure](began, original, follow(robot, limits, x, measure), positions))
+        columns.append(deviate(began, original, follow(robot, limits, x, measure), positions))
     return np.stack(columns, axis=1)
 
 

@@ -158,9 +158,7 @@ SCRIPTS: dict[str, Script] = {
     "libero/long/6": one_after_the_other(
         put("porcelain_mug_1", "plate_1"), put("chocolate_pudding_1", "living_room_table_plate_right_region", 0.02)
     ),
-    "libero/long/7": one_after_the_other(
-        into_basket("alphabet_soup_1"), into_basket("cream_cheese_1", level=True)
-    ),
+    "libero/long/7": one_after_the_other(into_basket("alphabet_soup_1"), into_basket("cream_cheese_1", level=True)),
 }
 """The script of every task that has one, by the task's name."""
 

@@ -13,7 +13,7 @@ from speedup_patch.evaluation.traces import Trace
 from speedup_patch.interfaces import WorldModel
 from speedup_patch.limits import Limits
 from speedup_patch.observations import observe
-from speedup_patch.relabel import MEASURES, Measure, find_violations, follow
+from speedup_patch.relabel import Measure, find_deviation, find_violations, follow
 from speedup_patch.retiming import paths_at_rate_one
 from speedup_patch.robots import Robot
 from speedup_patch.runtime.patch_folder import DESCRIPTION, LoadedPatch, load_patch
@@ -94,7 +94,7 @@ def _predict(judge: Judge, traces: Sequence[Trace], places: Sequence[Place], len
         actions[row, : len(sent)] = sent
     track = follow(robot, limits, paths_at_rate_one(world_model, observations, chunks)[:, 1:], measure)
     predicted = follow(robot, limits, world_model.rollout(observations, actions), measure)
-    return MEASURES[measure](track[:, 0], track[:, 1:], predicted, positions)
+    return find_deviation(robot, limits, measure)(track[:, 0], track[:, 1:], predicted, positions)
 
 
 def _positions(traces: Sequence[Trace], places: Sequence[Place]) -> Float[np.ndarray, "N l"]:

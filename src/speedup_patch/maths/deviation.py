@@ -14,8 +14,6 @@ from jaxtyping import Float
 from speedup_patch.maths.paths import nearest_on_path
 from speedup_patch.maths.poses import interpolate_poses, pose_distance
 
-STROKE_WEIGHT = 0.25
-"""What fingers count that are out of step by a whole stroke: a tenth of it counts as much as 5 cm."""
 STROKE_REACH = 0.005
 """Places this far apart (d; a centimetre) are told apart as if a whole stroke lay between them."""
 
@@ -67,8 +65,9 @@ def in_step_deviation(
     reference: Float[np.ndarray, "*B n arms 8"],
     accelerated: Float[np.ndarray, "*B l arms 8"],
     positions: Float[np.ndarray, "*#B l"],
+    stroke: float,
 ) -> Float[np.ndarray, "*B"]:
-    """The largest of ``cross_track_distances`` plus ``STROKE_WEIGHT`` times how far fingers and arm are out of step:
+    """The largest of ``cross_track_distances`` plus ``stroke`` times how far fingers and arm are out of step:
     the difference between the fingers' opening (the eighth number, 0 closed .. 1 open) and what it was where the
     original motion passed the place that the arm has reached. Where an arm rests or passes twice, every such place will
     do: going to another place costs a whole stroke per ``STROKE_REACH``."""
@@ -76,7 +75,7 @@ def in_step_deviation(
     scale = np.append(np.ones(7), STROKE_REACH)
     both = cross_track_distances(start * scale, reference * scale, accelerated * scale, positions)
     out_of_step = np.maximum(both - across, 0.0) / STROKE_REACH
-    return np.asarray((across + STROKE_WEIGHT * out_of_step).max(axis=(-2, -1)))
+    return np.asarray((across + stroke * out_of_step).max(axis=(-2, -1)))
 
 
 def along_track_lag(

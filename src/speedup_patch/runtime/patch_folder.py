@@ -18,7 +18,7 @@ from speedup_patch.robots.files import robot_from_json
 from speedup_patch.runtime.models import load_chooser, load_world_model
 from speedup_patch.scheduler.chooser import LearnedChooser
 
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 DESCRIPTION, GUARD = "patch.json", "guard.safetensors"
 
 
