@@ -70,7 +70,7 @@ def draw_trade(rows: Rows) -> Figure:
             )  # fmt: skip
         for rank, row in enumerate(sorted(shown, key=lambda row: row["speedup"])):
             panel.annotate(
-                NAMES[row["scheduler"]], (row["speedup"], row["success_low"]), (0, -8 - 9 * (rank % 3)),
+                NAMES[row["scheduler"]], (row["speedup"], row["success_low"]), (0, -9 - 12 * (rank % 3)),
                 textcoords="offset points", ha="center", fontsize=7, color=colour(row["scheduler"]),
             )  # fmt: skip
         panel.set_title(suite, loc="left", fontsize=9)
@@ -96,7 +96,7 @@ def draw_phases(rows: Rows) -> Figure:
         left += steps
     panel.invert_yaxis()
     panel.set_xlabel("control steps of a successful episode, mean over the suites")
-    panel.legend(ncols=len(PHASES), frameon=False, loc="lower right")
+    panel.legend(ncols=len(PHASES), frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0))
     return figure
 
 
