@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 
 from figure_style import GREY, INK, style
 from speedup_patch.artefacts import read_json
+from speedup_patch.evaluation.phases import PHASES
 
 OURS = "#d55e00"
 NAMES = {
@@ -31,7 +32,6 @@ NAMES = {
     "PATCH": "ours",
 }
 """The schedulers of the main table, as the figures call them."""
-PHASES = ("reach", "approach", "grasp", "carry", "place")
 
 Row = dict[str, Any]
 Rows = dict[str, list[Row]]
@@ -62,13 +62,12 @@ def draw_trade(rows: Rows) -> Figure:
     for panel, (suite, found) in zip(panels, rows.items(), strict=False):
         panel.axvline(found[0]["floor_speedup"], color=GREY, linestyle=":", linewidth=1)
         shown = [row for row in found if row["scheduler"] in NAMES and row["speedup"] is not None]
-        for row in sorted(shown, key=lambda row: row["speedup"]):
+        for rank, row in enumerate(sorted(shown, key=lambda row: row["speedup"])):
             below, above = row["success"] - row["success_low"], row["success_high"] - row["success"]
             panel.errorbar(
                 row["speedup"], row["success"], [[below], [above]], fmt="o", color=colour(row["scheduler"]),
                 markersize=4, linewidth=0.8,
             )  # fmt: skip
-        for rank, row in enumerate(sorted(shown, key=lambda row: row["speedup"])):
             panel.annotate(
                 NAMES[row["scheduler"]], (row["speedup"], row["success_low"]), (0, -9 - 12 * (rank % 3)),
                 textcoords="offset points", ha="center", fontsize=7, color=colour(row["scheduler"]),

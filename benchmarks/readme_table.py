@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from speedup_patch.bench.config import LIBERO_SUITES
+
 RESULTS = Path(__file__).parent / "results"
 NAMES = {
     "base": "unpatched policy",
@@ -18,7 +20,6 @@ NAMES = {
     "runs/bench/{task}.patch": "**SuP, our defaults**",
 }
 
-SUITES = ("spatial", "object", "goal", "long")
 LIBERO_NAMES = {
     "base": "unpatched policy",
     "fixed:2": "fixed 2",
@@ -53,13 +54,13 @@ def libero_cells(rows: list[dict[str, Any] | None]) -> str:
 def print_libero() -> None:
     """One row per scheduler, LIBERO's suites side by side."""
     found = json.loads((RESULTS / "libero" / "main.json").read_text())["suites"]
-    rows = {suite: {row["scheduler"]: row for row in found[suite]["rows"]} for suite in SUITES}
-    print("| | " + " | ".join(SUITES) + " | mean success | mean speedup |")
+    rows = {suite: {row["scheduler"]: row for row in found[suite]["rows"]} for suite in LIBERO_SUITES}
+    print("| | " + " | ".join(LIBERO_SUITES) + " | mean success | mean speedup |")
     print("|---" * 7 + "|")
     for spec, name in LIBERO_NAMES.items():
-        if any(spec in rows[suite] for suite in SUITES):
-            print(f"| {name} | {libero_cells([rows[suite].get(spec) for suite in SUITES])} |")
-    floors = [rows[suite]["base"]["floor_speedup"] for suite in SUITES]
+        if any(spec in rows[suite] for suite in LIBERO_SUITES):
+            print(f"| {name} | {libero_cells([rows[suite].get(spec) for suite in LIBERO_SUITES])} |")
+    floors = [rows[suite]["base"]["floor_speedup"] for suite in LIBERO_SUITES]
     print("| physical floor | " + " | ".join(f"{floor:.2f}x" for floor in floors) + f" | | {sum(floors) / 4:.2f}x |")
 
 

@@ -6,7 +6,7 @@ from jaxtyping import Bool, Float, Int
 from speedup_patch.errors import InputError
 from speedup_patch.inspect.limits import delta_shares
 from speedup_patch.inspect.strokes import find_flips, stroke_steps
-from speedup_patch.limits import GripperLimits, Limits, StrokeLimits, told_opening
+from speedup_patch.limits import JUMP, GripperLimits, Limits, StrokeLimits, told_opening
 from speedup_patch.maths.poses import rotation_distance
 from speedup_patch.robots import Gripper, Robot
 
@@ -90,4 +90,4 @@ def _speed(gripper: Gripper, stroke: StrokeLimits) -> float:
 def _jumps(told: Float[np.ndarray, " T"], speed: float) -> Int[np.ndarray, " F"]:
     """The steps at which a command flips in one step, faster than fingers follow: no retiming shortens what comes."""
     flips = find_flips(told, 0.5)
-    return flips[np.abs(told[flips] - told[flips - 1]) > max(speed, 0.5)]
+    return flips[np.abs(told[flips] - told[flips - 1]) > max(speed, JUMP)]

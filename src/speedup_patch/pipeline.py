@@ -102,7 +102,7 @@ def train_patch(
         report=report,
     )
     limits = read_limits(robot, training)
-    epsilon = config.epsilon or limits.tolerance(demonstrations.control_hz)
+    epsilon = config.epsilon or limits.tolerance(robot.control_hz)
     label = partial(
         relabel,
         world_model,
