@@ -69,10 +69,11 @@ def random_scheduler(encoder: str, hidden: int, layers: int, choices: Choices) -
 
 
 def damped_servo() -> ServoWorldModel:
-    """Joints that follow their commands with some friction."""
-    count = len(ALOHA.drives)
+    """Joints that follow their commands with some friction, and fingers that may meet something."""
+    count, fingers = len(ALOHA.drives), {gripper.action for gripper in ALOHA.grippers}
     law = Servo(*(np.full(count, value) for value in (0.3, 0.8, 0.1, 0.5, 0.01, 0.0)))
-    return ServoWorldModel(ALOHA, law, ALOHA.action_low, ALOHA.action_high)
+    held = np.array([-10.0 if action in fingers else np.nan for action in ALOHA.drives])
+    return ServoWorldModel(ALOHA, law, ALOHA.action_low, ALOHA.action_high, held)
 
 
 def random_guard(rng: np.random.Generator) -> Guard:

@@ -1,10 +1,10 @@
 """Turns a chunk and a warp into the shorter chunk that the robot executes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
 from speedup_patch.maths.poses import nearest_writing, quaternion_to_rotation, rotation_to_quaternion
 from speedup_patch.maths.resampling import (
@@ -58,41 +58,45 @@ def accelerate_along(
         if group.mode == "delta":
             piece, lost[..., part] = saturate(piece, robot.action_low[part], robot.action_high[part])
         actions[..., part] = piece
-    for column, delay in delays.items():
-        actions[..., column] = _read_ahead(chunks[..., column], actions[..., column], positions, delay)
+    if delays:
+        columns, measured = list(delays), list(delays.values())
+        actions[..., columns] = _read_ahead(chunks[..., columns], actions[..., columns], positions, measured)
     return Accelerated(actions, lost)
 
 
 def _read_ahead(
-    commands: Float[np.ndarray, "*B n"],
-    now: Float[np.ndarray, "*B l"],
+    commands: Float[np.ndarray, "*B n G"],
+    now: Float[np.ndarray, "*B l G"],
     positions: Float[np.ndarray, "*#B l"],
-    delays: GripperDelays,
-) -> Float[np.ndarray, "*B l"]:
-    """A gripper's commands, each early by as much as its answer comes late: closing ones, opening ones, or none.
+    delays: Sequence[GripperDelays],
+) -> Float[np.ndarray, "*B l G"]:
+    """Grippers' commands, each early by as much as its answer comes late: closing ones, opening ones, or none.
 
     Of all commands that are passed by reading ahead the one that closes most counts, else the one that opens most; and
     a stroke that begins now is not taken back by one that lies ahead. So no stroke is skipped.
     """
-    n = commands.shape[-1]
-    rows = np.arange(n)
-
-    def passed(delay: float) -> Bool[np.ndarray, "*B l n"]:
-        first, last = (np.ceil(np.clip(at, 1, n) - 1e-9)[..., None] - 1 for at in (positions, ahead(delay)))
-        return (rows >= first) & (rows <= np.maximum(first, last))  # nothing lies ahead of a last, short window
-
-    def ahead(delay: float) -> Float[np.ndarray, "*#B l"]:
-        return read_ahead(positions, delay, n)
-
-    openness = np.abs(commands - delays.closed)[..., None, :]
-    closing = np.where(passed(delays.closing), openness, np.inf).argmin(axis=-1)
-    opening = np.where(passed(delays.opening), openness, -np.inf).argmax(axis=-1)
+    commands, now = np.swapaxes(commands, -1, -2), np.swapaxes(now, -1, -2)
+    n, closed = commands.shape[-1], np.array([[delay.closed] for delay in delays])
+    both = np.array([[delay.closing for delay in delays], [delay.opening for delay in delays]])
+    first = _row_at(positions, n)[..., None, None, :]
+    last = _row_at(read_ahead(positions, both, n), n)
+    # Nothing lies ahead of a last, short window.
+    rows, first, last = np.arange(n), first[..., None], np.maximum(first, last)[..., None]
+    passed = (rows >= first) & (rows <= last)
+    openness = np.abs(commands - closed)
+    closing = np.where(passed[..., 0, :, :, :], openness[..., None, :], np.inf).argmin(axis=-1)
+    opening = np.where(passed[..., 1, :, :, :], openness[..., None, :], -np.inf).argmax(axis=-1)
     most_closed, most_open = (np.take_along_axis(commands, row, axis=-1) for row in (closing, opening))
-    here = np.abs(now - delays.closed)
-    before = np.concatenate([openness[..., 0, :1], here[..., :-1]], axis=-1)
-    closes = (np.abs(most_closed - delays.closed) < here) & (here <= before)
-    opens = (np.abs(most_open - delays.closed) > here) & (here >= before)
-    return np.where(closes, most_closed, np.where(opens, most_open, now))
+    here = np.abs(now - closed)
+    before = np.concatenate([openness[..., :1], here[..., :-1]], axis=-1)
+    closes = (np.abs(most_closed - closed) < here) & (here <= before)
+    opens = (np.abs(most_open - closed) > here) & (here >= before)
+    return np.swapaxes(np.where(closes, most_closed, np.where(opens, most_open, now)), -1, -2)
+
+
+def _row_at(positions: Float[np.ndarray, "*B l"], n: int) -> Float[np.ndarray, "*B l"]:
+    """The row of the command that is taken at each position."""
+    return np.ceil(np.minimum(np.maximum(positions, 1.0), n) - 1e-9) - 1.0
 
 
 def _resample_group(

@@ -37,9 +37,14 @@ def features(robot: Robot, states: Float[np.ndarray, "*B S"]) -> Float[np.ndarra
     return np.concatenate([states[..., plain_state_indices(robot)], flat], axis=-1)
 
 
+def encoded_poses(robot: Robot, x: Float[np.ndarray, "*B X"]) -> Float[np.ndarray, "*B arms 9"]:
+    """The end-effector poses inside x: position, then rotation in 6-D."""
+    return x[..., x.shape[-1] - POSE_SIZE * len(robot.arms) :].reshape(*x.shape[:-1], len(robot.arms), POSE_SIZE)
+
+
 def feature_poses(robot: Robot, x: Float[np.ndarray, "*B X"]) -> Float[np.ndarray, "*B arms 7"]:
     """The end-effector poses inside x."""
-    encoded = x[..., len(plain_state_indices(robot)) :].reshape(*x.shape[:-1], len(robot.arms), POSE_SIZE)
+    encoded = encoded_poses(robot, x)
     return np.concatenate([encoded[..., :3], six_d_to_quaternion(encoded[..., 3:])], axis=-1)
 
 

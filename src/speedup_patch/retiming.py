@@ -12,9 +12,9 @@ from numpy.lib.stride_tricks import sliding_window_view
 from speedup_patch.errors import InputError
 from speedup_patch.interfaces import WorldModel
 from speedup_patch.limits import GripperLimits, Limits
-from speedup_patch.maths.poses import rotation_distance
+from speedup_patch.maths.poses import six_d_angles
 from speedup_patch.maths.retiming import rates_within, smooth_rates, warp_lengths, warp_positions
-from speedup_patch.observations import feature_poses, plain_state_indices, split_observation
+from speedup_patch.observations import encoded_poses, plain_state_indices, split_observation
 from speedup_patch.robots import Gripper, Robot
 from speedup_patch.warp import GripperDelays, Warp
 
@@ -96,10 +96,9 @@ class Retiming:
 
     def _arm_speeds(self, paths: Float[np.ndarray, "N m X"]) -> Float[np.ndarray, "N n D"]:
         """Metres and radians that every end-effector covers in each step at rate 1."""
-        poses = feature_poses(self.robot, paths[:, 1:])
-        metres = np.linalg.norm(np.diff(poses[..., :3], axis=1), axis=-1)
-        radians = 2.0 * rotation_distance(poses[:, 1:, :, 3:], poses[:, :-1, :, 3:])
-        return np.concatenate([metres, radians], axis=-1)
+        poses = np.moveaxis(encoded_poses(self.robot, paths[:, 1:]), -2, 1)
+        metres = np.linalg.norm(np.diff(poses[..., :3], axis=-2), axis=-1)
+        return np.moveaxis(np.concatenate([metres, six_d_angles(poses[..., 3:])], axis=1), 1, -1)
 
     def _finger_speeds(self, paths: Float[np.ndarray, "N m X"]) -> Float[np.ndarray, "N n G"]:
         """How much of its range every gripper opens, and closes, in each step at rate 1.

@@ -10,7 +10,7 @@ from speedup_patch.envs import ALOHA_ENVS, make_env, make_expert
 from speedup_patch.envs.aloha import AlohaEnv
 from speedup_patch.envs.collect import FIRST_SEED, LINGER_STEPS, collect_demonstrations, collect_episode
 from speedup_patch.envs.expert import Expert
-from speedup_patch.envs.hand_motion import SmoothNoise
+from speedup_patch.envs.hand_motion import Shoves, SmoothNoise
 from speedup_patch.envs.inverse_kinematics import TOOL_OFFSET, ArmKinematics, rotation_vector, turn
 from speedup_patch.errors import InputError
 from speedup_patch.robots import ALOHA
@@ -146,3 +146,15 @@ def test_smooth_noise_has_unit_deviation_and_no_jumps() -> None:
     assert abs(samples[500:].std() - 1.0) < 0.1
     assert abs(samples[500:].mean()) < 0.1
     assert np.abs(np.diff(samples, axis=0)).max() < 0.7
+
+
+def test_shoves_come_now_and_then_last_some_steps_and_are_no_longer_than_one() -> None:
+    shoves = Shoves(7, 40.0, (5, 10), np.random.default_rng(0))
+    samples = np.array([shoves.sample() for _ in range(20_000)])
+    lengths = np.linalg.norm(samples, axis=1)
+    starts = np.flatnonzero((lengths > 0) & (np.diff(lengths, prepend=0.0) != 0))
+    pushed = np.count_nonzero(lengths)
+    assert lengths.max() <= 1.0
+    assert 5 <= pushed / len(starts) <= 10
+    assert 30 < (len(samples) - pushed) / len(starts) < 50
+    assert np.abs(samples[starts].mean(axis=0)).max() < 0.05

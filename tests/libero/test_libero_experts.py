@@ -30,6 +30,7 @@ def test_the_expert_solves_its_task_in_a_persons_time(name: str) -> None:
         assert (np.abs(action) <= 1.0).all()
         assert abs(action[6]) == 1.0, "the gripper's command is open or closed"
         assert (expert.tolerance() >= 0.0).all()
+        assert (expert.shove() >= 0.0).all()
         observation, solved = env.step(action)
         if solved:
             assert step > 60, "faster than a person"

@@ -207,3 +207,14 @@ def test_euler_angles_survive_gimbal_lock_without_a_warning(recwarn: pytest.Warn
     again = poses.rotation_to_quaternion(poses.quaternion_to_rotation(quaternion, "euler_xyz"), "euler_xyz")
     np.testing.assert_allclose(poses.rotation_distance(again, quaternion), 0.0, atol=1e-6)
     assert not recwarn.list
+
+
+@few
+@given(seeds, st.floats(1e-6, 1.0))
+def test_angles_between_six_d_rotations_are_those_between_quaternions(seed, size):
+    rng = np.random.default_rng(seed)
+    turns = np.cumsum(rng.normal(0, size, (3, 8, 3)), axis=1)
+    quaternions = poses.axis_angle_to_quaternion(turns)
+    stretched = poses.quaternion_to_six_d(quaternions) * rng.uniform(0.5, 2.0)
+    expected = 2.0 * poses.rotation_distance(quaternions[:, 1:], quaternions[:, :-1])
+    np.testing.assert_allclose(poses.six_d_angles(stretched), expected, rtol=1e-6, atol=1e-9)

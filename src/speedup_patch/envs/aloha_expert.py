@@ -102,6 +102,10 @@ class AlohaExpert:
         """Standard deviation of the disturbance that each target bears just now: radians, gripper openings."""
         return self._tolerance
 
+    def shove(self) -> Float[np.ndarray, " A"]:
+        """Joint targets are never pushed: they would jump."""
+        return np.zeros(14)
+
     def _advance(self, plan: Plan, tools: list[Tool]) -> None:
         pace = self._pace * float(np.exp(0.15 * self._pace_noise.sample()[0]))
         if self._pause > 0:

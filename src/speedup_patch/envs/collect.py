@@ -10,7 +10,7 @@ import numpy as np
 from speedup_patch.data import Demonstrations, Episode
 from speedup_patch.envs import instruction, make_env, make_expert
 from speedup_patch.envs.expert import Expert
-from speedup_patch.envs.hand_motion import SmoothNoise
+from speedup_patch.envs.hand_motion import Shoves, SmoothNoise
 from speedup_patch.errors import InputError
 from speedup_patch.interfaces import Env
 
@@ -20,6 +20,9 @@ FIRST_SEED = 100_000
 SEEDS_PER_COLLECTION = 100_000
 DISTURBANCE_MEMORIES = (12.0, 50.0)
 """Control steps over which the two halves of the disturbance forget: pushes, and offsets that last for a while."""
+
+SHOVE_GAP, SHOVE_STEPS = 40.0, (5, 10)
+"""Control steps from one shove to the next, on average, and the fewest and most that one lasts."""
 
 LONGEST_SHARE = 2 / 3
 """A demonstration may take this share of the environment's time limit; slower ones are dropped."""
@@ -32,12 +35,14 @@ def collect_episode(env: Env, expert: Expert, rng: np.random.Generator, seed: in
     """One successful demonstration from the start that ``seed`` names, or None where the expert fails."""
     observation = env.reset(seed)
     noises = [SmoothNoise(env.robot.action_size, memory, rng) for memory in DISTURBANCE_MEMORIES]
+    shoves = Shoves(env.robot.action_size, SHOVE_GAP, SHOVE_STEPS, np.random.default_rng([seed, 1]))
     strength = rng.uniform(0.3, 1.3) / np.sqrt(len(noises))
     states, actions, executed, scenes = [], [], [], []
     end = limit = int(LONGEST_SHARE * env.max_steps)
     while len(states) < end:
         action = expert.act(observation)
-        disturbed = action + strength * expert.tolerance() * sum(noise.sample() for noise in noises)
+        wander = strength * expert.tolerance() * sum(noise.sample() for noise in noises)
+        disturbed = action + wander + expert.shove() * shoves.sample()
         states.append(observation["state"])
         actions.append(action)
         executed.append(disturbed)

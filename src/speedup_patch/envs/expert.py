@@ -19,3 +19,7 @@ class Expert(Protocol):
     def tolerance(self) -> Float[np.ndarray, " A"]:
         """Standard deviation of the disturbance that each action dimension bears at this moment, in its own unit."""
         ...
+
+    def shove(self) -> Float[np.ndarray, " A"]:
+        """The hardest push that each action dimension bears at this moment, in its own unit."""
+        ...

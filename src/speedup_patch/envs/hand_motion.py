@@ -79,3 +79,23 @@ class SmoothNoise:
         self._fast = self._keep * self._fast + self._rng.standard_normal(len(self._fast))
         self._slow = self._keep * self._slow + self._fast
         return self._slow * self._scale
+
+
+class Shoves:
+    """Now and then a push in one direction that lasts for some steps; zero in between."""
+
+    def __init__(self, size: int, mean_gap: float, steps: tuple[int, int], rng: np.random.Generator) -> None:
+        self._size, self._mean_gap, self._steps, self._rng = size, mean_gap, steps, rng
+        self._push, self._left = np.zeros(size), 0
+
+    def sample(self) -> Float[np.ndarray, " N"]:
+        """The push of this step, no longer than 1."""
+        if self._left > 0:
+            self._left -= 1
+        elif self._rng.random() * self._mean_gap < 1.0:
+            direction = self._rng.standard_normal(self._size)
+            self._push = direction / np.linalg.norm(direction) * self._rng.random()
+            self._left = int(self._rng.integers(self._steps[0], self._steps[1] + 1)) - 1
+        else:
+            self._push = np.zeros(self._size)
+        return self._push

@@ -19,6 +19,9 @@ TREMOR = 0.02
 DISTURBANCE = np.array([0.12, 0.12, 0.12, 0.06, 0.06, 0.06, 0.0])
 """Standard deviation of the disturbance that each command bears in free space."""
 
+SHOVE = np.array([1.6, 1.6, 0.8, 0.4, 0.4, 0.4, 0.0])
+"""The hardest push that each command bears in free space. A push shares its strength among all of them."""
+
 
 class LiberoExpert:
     """Follows the script of the task that runs when it is first asked to act."""
@@ -30,7 +33,7 @@ class LiberoExpert:
         self._hand: Hand | None = None
         self._motion: Motion | None = None
         self._last: Goal | None = None
-        self._tolerance = np.zeros(7)
+        self._tolerance, self._shove = np.zeros(7), np.zeros(7)
 
     def act(self, observation: Observation) -> Float[np.ndarray, " A"]:
         """The undisturbed action for this moment."""
@@ -39,7 +42,7 @@ class LiberoExpert:
             self._motion = find_script(self._env.task)(self._hand)
         goal = next(self._motion, None) or self._rest(self._hand)
         self._last = goal
-        self._tolerance = DISTURBANCE * goal.freedom
+        self._tolerance, self._shove = DISTURBANCE * goal.freedom, SHOVE * goal.shove
         action = self._hand.command(goal)
         action[:6] += TREMOR * self._tremor.sample()
         return np.clip(action, -1.0, 1.0)
@@ -47,6 +50,10 @@ class LiberoExpert:
     def tolerance(self) -> Float[np.ndarray, " A"]:
         """Standard deviation of the disturbance that each command bears just now."""
         return self._tolerance
+
+    def shove(self) -> Float[np.ndarray, " A"]:
+        """The hardest push that each command bears just now."""
+        return self._shove
 
     def _rest(self, hand: Hand) -> Goal:
         """Once the script is done: stay where it ended."""

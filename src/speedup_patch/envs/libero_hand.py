@@ -41,6 +41,8 @@ class Goal:
     speed: float = TOP_SPEED
     freedom: float = 1.0
     """How far the hand may be disturbed: 0 never .. 1 in free space."""
+    shove: float = 1.0
+    """How hard the hand may be shoved: 0 not at all .. 1 in free space."""
 
 
 Motion = Generator[Goal, None, None]
@@ -63,6 +65,11 @@ def above(height: float) -> Float[np.ndarray, "3"]:
 def freedom_at(distance: float) -> float:
     """How far the hand may be disturbed when it is ``distance`` metres from something it could knock."""
     return float(np.clip((distance - 0.02) / 0.10, 0.15, 1.0))
+
+
+def shove_at(distance: float) -> float:
+    """How hard the hand may be shoved when it is ``distance`` metres from something that it is to meet."""
+    return float(np.clip(distance / 0.06, 0.4, 1.0))
 
 
 class Hand:
@@ -121,12 +128,13 @@ class Hand:
         """Goes to a target until it is ``within`` so many metres, or for ``patience`` steps."""
         for _ in range(patience):
             goal = target()
-            if self.distance(goal) < within:
+            distance = self.distance(goal)
+            if distance < within:
                 return
-            yield Goal(goal, gripper, speed, freedom)
+            yield Goal(goal, gripper, speed, freedom, shove_at(distance))
 
     def wait(self, gripper: float, steps: int, freedom: float = 0.15) -> Motion:
         """Holds still where it is."""
         place = Pose(self.position, self.rotation)
         for _ in range(steps):
-            yield Goal(place, gripper, CAREFUL, freedom)
+            yield Goal(place, gripper, CAREFUL, freedom, shove=0.0)

@@ -18,11 +18,15 @@ from speedup_patch.envs.libero_hand import (
     Target,
     above,
     freedom_at,
+    shove_at,
     turned,
 )
 
 FIRM = 0.9
 """Largest command of a push against something that resists, such as a knob."""
+
+PRESSING = 0.3
+"""How hard a hand may be shoved that pulls or pushes something along."""
 
 LEAST_YAW = -np.pi / 3
 """Half a turn of the hand makes no difference to its fingers; yaws from here on avoid a choice at right angles."""
@@ -108,7 +112,8 @@ def descend(
             return
         lift = float(np.clip(caution * (aside - 0.008), 0.0, 0.08))
         speed = CAREFUL if distance < 0.04 else TOP_SPEED
-        yield Goal(Pose(goal.position + above(lift), goal.rotation), gripper, speed, freedom_at(distance))
+        wanted = Pose(goal.position + above(lift), goal.rotation)
+        yield Goal(wanted, gripper, speed, freedom_at(distance), shove_at(distance))
 
 
 def close(hand: Hand, steps: int) -> Motion:
@@ -161,7 +166,7 @@ def carry(
             height = clearance if aside < 0.08 else max(clearance, travel - place[2])
             speed = TOP_SPEED
         wanted = Pose(hand.position + place + above(height) - thing, rotation)
-        yield Goal(wanted, CLOSED, speed, 0.5 if aside > 0.05 else 0.2)
+        yield Goal(wanted, CLOSED, speed, 0.5 if aside > 0.05 else 0.2, shove_at(aside))
     return True
 
 
@@ -214,7 +219,7 @@ def slide_drawer(hand: Hand, handle: Target, joint: str, goal: float, outwards: 
             if hand.joint(joint) <= goal or np.linalg.norm(handle().position - hand.position) > 0.03:
                 break
             wanted = Pose(hand.position + 0.04 * outwards, handle().rotation)
-            yield Goal(wanted, CLOSED, 0.7 * TOP_SPEED, 0.2)
+            yield Goal(wanted, CLOSED, 0.7 * TOP_SPEED, 0.2, shove=PRESSING)
         yield from hand.wait(OPEN, 8)
         here = Pose(hand.position, hand.rotation)
         yield from hand.move(fixed(here, 0.08 * outwards + above(0.05)), OPEN, within=0.02, freedom=0.4)
@@ -230,7 +235,8 @@ def push_closed(hand: Hand, front: Target, joint: str, goal: float, inwards: Flo
             if hand.joint(joint) >= goal:
                 break
             pose = front()
-            yield Goal(Pose(pose.position + 0.06 * inwards, pose.rotation), CLOSED, 0.7 * TOP_SPEED, 0.2)
+            wanted = Pose(pose.position + 0.06 * inwards, pose.rotation)
+            yield Goal(wanted, CLOSED, 0.7 * TOP_SPEED, 0.2, shove=PRESSING)
 
 
 def turn_knob(hand: Hand, beside: Target, beyond: Target, joint: str, goal: float) -> Motion:
@@ -242,5 +248,5 @@ def turn_knob(hand: Hand, beside: Target, beyond: Target, joint: str, goal: floa
         for _ in range(60):
             if hand.joint(joint) >= goal:
                 break
-            yield Goal(beyond(), CLOSED, FIRM, 0.2)
+            yield Goal(beyond(), CLOSED, FIRM, 0.2, shove=PRESSING)
         yield from lift(hand, 0.1)

@@ -75,23 +75,28 @@ def warp_lengths(positions: Float[np.ndarray, "*B l"]) -> Int[np.ndarray, "*B"]:
     return np.asarray((positions < positions[..., -1:]).sum(axis=-1) + 1)
 
 
-def read_ahead(positions: Float[np.ndarray, "*B l"], delay: float, n: int) -> Float[np.ndarray, "*B l"]:
-    """Where an actuator that answers ``delay`` control steps late reads its command, along a warp over n actions.
+def read_ahead(
+    positions: Float[np.ndarray, "*B l"], delay: Float[np.ndarray, "*D"] | float, n: int
+) -> Float[np.ndarray, "... l"]:
+    """Where an actuator that answers ``delay`` control steps late reads its command, along a warp over n actions; for
+    several delays their dimensions come before the last.
 
     At rate 1 the answer to the command of step c comes when the chunk is at c + delay. Sent along the warp, the command
     of the j-th control step is answered when the chunk is at s(j + delay): it is the command of s(j + delay) - delay.
     Beyond the chunk's end the pace goes on as it was, and the last command is held.
     """
-    knots = np.concatenate([np.zeros_like(positions[..., :1]), positions], axis=-1)
-    count = warp_lengths(positions)[..., None]
-    times = np.arange(1, positions.shape[-1] + 1, dtype=np.float64) + delay
-    before = np.minimum(np.floor(times).astype(np.int64), positions.shape[-1] - 1)
-    start = np.take_along_axis(knots, np.broadcast_to(before, positions.shape), axis=-1)
-    end = np.take_along_axis(knots, np.broadcast_to(before + 1, positions.shape), axis=-1)
-    inside = start + np.clip(times - before, 0.0, 1.0) * (end - start)
+    delay = np.asarray(delay)[..., None]
+    lead, longest = positions.shape[:-1], positions.shape[-1]
+    knots = np.concatenate([np.zeros((*lead, 1)), positions], axis=-1)
+    windows, count = np.diff(knots, axis=-1), warp_lengths(positions)[..., None]
     # The last window may be a short rest: the pace is that of the quicker of the last two.
-    last = np.take_along_axis(np.diff(knots, axis=-1), np.maximum(count - np.array([1, 2]), 0), axis=-1)
-    beyond = positions[..., -1:] + (times - count) * last.max(axis=-1, keepdims=True)
+    pace = np.where(np.arange(longest) >= count - 2, windows, 0.0).max(axis=-1)
+    each = (*lead, *(1,) * delay.ndim)  # one number for every warp, whatever the delay
+    times = np.arange(1, longest + 1) + delay
+    before = np.minimum(times.astype(np.int64), longest - 1)
+    inside = knots[..., before] + np.minimum(times - before, 1.0) * windows[..., before]
+    count = count.reshape(each)
+    beyond = positions[..., -1].reshape(each) + (times - count) * pace.reshape(each)
     return np.minimum(np.where(times > count, beyond, inside) - delay, float(n))
 
 

@@ -178,9 +178,8 @@ class ServoWorldModel:
         high = np.where(~opens_upwards & (position < self.held), self.held, np.inf)
         high = np.where(~opens_upwards & holding, position, high)
         states = np.repeat(x[:, None, : self.robot.state_size], len(commands), axis=1)
-        states[..., self._states] = simulate(self.servo, position, velocity, commands, Stops(low, high)).transpose(
-            1, 0, 2
-        )
+        stops = Stops(low, high) if np.isfinite(low).any() or np.isfinite(high).any() else None
+        states[..., self._states] = simulate(self.servo, position, velocity, commands, stops).transpose(1, 0, 2)
         return features(self.robot, states)
 
     def save(self, directory: Path) -> None:
