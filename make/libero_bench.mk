@@ -4,10 +4,12 @@ LIBERO_RUNS := runs/libero
 LIBERO_SUITES := spatial object goal long
 LIBERO_SUP = $(LIBERO_PYTHON) -c "from speedup_patch.cli import main; main()"
 LIBERO_TRAIN = $(BIN)/sup train $(LIBERO_RUNS)/$(1).npz --robot panda_libero --chunk 10$(if $(2), $(2)) --out $@
-LIBERO_DEMONSTRATIONS_spatial := 300
-LIBERO_DEMONSTRATIONS_object := 360
-LIBERO_DEMONSTRATIONS_goal := 260
-LIBERO_DEMONSTRATIONS_long := 500
+LIBERO_DEMONSTRATIONS_spatial := 260
+LIBERO_DEMONSTRATIONS_object := 260
+LIBERO_DEMONSTRATIONS_goal := 240
+LIBERO_DEMONSTRATIONS_long := 320
+LIBERO_CORRECTIONS_goal := $(LIBERO_RUNS)/goal_corrections.npz $(LIBERO_RUNS)/goal_7_corrections.npz
+LIBERO_CORRECTIONS_long := $(LIBERO_RUNS)/long_corrections.npz
 LIBERO_VARIANTS := .patch _paper.patch _gru.patch _mlp.patch
 LIBERO_PATCHES := $(foreach suite,$(LIBERO_SUITES),$(LIBERO_VARIANTS:%=$(LIBERO_RUNS)/$(suite)%)) \
 	$(patsubst %,$(LIBERO_RUNS)/long_eps%.patch,0.01 0.015 0.02)
@@ -17,10 +19,31 @@ BENCH_LIBERO ?=
 $(LIBERO_SUITES:%=$(LIBERO_RUNS)/%.npz): $(LIBERO_RUNS)/%.npz: | $(LIBERO_READY)
 	$(LIBERO_SUP) collect libero/$* --episodes $(LIBERO_DEMONSTRATIONS_$*) --out $@
 
-$(LIBERO_POLICIES): src/speedup_patch/assets/act_libero_%.onnx: | $(LEROBOT_READY) $(LIBERO_RUNS)/%.npz
-	test -e $(LIBERO_RUNS)/act_$* || $(LEROBOT_VENV)/bin/python base_policies/train_act.py \
-		--data $(LIBERO_RUNS)/$*.npz --out $(LIBERO_RUNS)/act_$* --steps 20000 --chunk 10
-	$(LEROBOT_VENV)/bin/python base_policies/export_onnx.py $(LIBERO_RUNS)/act_$* --env libero/$* --out $@
+# $(1): name of the policy, $(2): its suite, $(3): data, $(4): where to write it
+define libero_policy
+	test -e $(LIBERO_RUNS)/act_$(1) || $(LEROBOT_VENV)/bin/python base_policies/train_act.py \
+		--data $(3) --out $(LIBERO_RUNS)/act_$(1) --steps 20000 --chunk 10
+	$(LEROBOT_VENV)/bin/python base_policies/export_onnx.py $(LIBERO_RUNS)/act_$(1) --env libero/$(2) --out $(4)
+endef
+
+# What an expert does where a first policy, trained on the demonstrations alone, has got to.
+LIBERO_CORRECT = $(LIBERO_SUP) collect libero/$(1) --correct onnx:$(LIBERO_RUNS)/$(2)_first.onnx --episodes $(3) --seed 1 --out $@
+
+$(LIBERO_RUNS)/%_first.onnx: | $(LEROBOT_READY) $(LIBERO_RUNS)/%.npz
+	$(call libero_policy,$*_first,$*,$(LIBERO_RUNS)/$*.npz,$@)
+
+$(LIBERO_RUNS)/goal_corrections.npz: | $(LIBERO_READY) $(LIBERO_RUNS)/goal_first.onnx
+	$(call LIBERO_CORRECT,goal,goal,80)
+
+$(LIBERO_RUNS)/goal_7_corrections.npz: | $(LIBERO_READY) $(LIBERO_RUNS)/goal_first.onnx
+	$(call LIBERO_CORRECT,goal/7,goal,60)
+
+$(LIBERO_RUNS)/long_corrections.npz: | $(LIBERO_READY) $(LIBERO_RUNS)/long_first.onnx
+	$(call LIBERO_CORRECT,long,long,120)
+
+.SECONDEXPANSION:
+$(LIBERO_POLICIES): src/speedup_patch/assets/act_libero_%.onnx: | $(LEROBOT_READY) $(LIBERO_RUNS)/%.npz $$(LIBERO_CORRECTIONS_%)
+	$(call libero_policy,$*,$*,$(LIBERO_RUNS)/$*.npz $(LIBERO_CORRECTIONS_$*),$@)
 
 $(LIBERO_SUITES:%=$(LIBERO_RUNS)/%.patch): $(LIBERO_RUNS)/%.patch: | $(READY) $(LIBERO_RUNS)/%.npz
 	$(call LIBERO_TRAIN,$*)

@@ -25,7 +25,7 @@ SMALLEST_STROKE = 0.2
 """Share of its range that a gripper's command must cover to count as a stroke."""
 BRISK = 0.9
 """The share of all steps in which an end-effector is no more than brisk."""
-TOLERATED_SECONDS = 0.1
+TOLERATED_SECONDS = 0.15
 """How much of its own motion a robot may be away from its path; chosen on development seeds of both simulators."""
 JUMP = 0.5
 """Share of its range by which a gripper's command must change in one step to be a jump."""

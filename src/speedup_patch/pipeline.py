@@ -37,7 +37,7 @@ class TrainingConfig:
     """What the scheduler chooses from: retimings inside the chunk, or constant rates as in the paper."""
     epsilon: float | None = None
     """Largest deviation that still counts as the same motion (half metres + half angle in radians); None takes what the
-    robot was seen to move in a tenth of a second (see ``Limits.tolerance``)."""
+    robot was seen to move in 0.15 seconds (see ``Limits.tolerance``)."""
     measure: Measure = "in_step"
     """What counts as deviation."""
     held_out: float = 0.1

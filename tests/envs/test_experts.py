@@ -8,11 +8,13 @@ from hypothesis import strategies as st
 from speedup_patch.data import Demonstrations
 from speedup_patch.envs import ALOHA_ENVS, make_env, make_expert
 from speedup_patch.envs.aloha import AlohaEnv
-from speedup_patch.envs.collect import FIRST_SEED, LINGER_STEPS, collect_demonstrations, collect_episode
+from speedup_patch.envs.collect import FIRST_SEED, LINGER_STEPS, collect_demonstrations, collect_episode, follow
 from speedup_patch.envs.expert import Expert
 from speedup_patch.envs.hand_motion import Shoves, SmoothNoise
 from speedup_patch.envs.inverse_kinematics import TOOL_OFFSET, ArmKinematics, rotation_vector, turn
 from speedup_patch.errors import InputError
+from speedup_patch.interfaces import Observation
+from speedup_patch.policies import load_policy
 from speedup_patch.robots import ALOHA
 
 SIDES = {"left": 0, "right": 7}
@@ -86,6 +88,38 @@ def test_a_failed_attempt_gives_nothing() -> None:
     env.max_steps = 30
     rng = np.random.default_rng(0)
     assert collect_episode(env, make_expert(env, rng), rng, seed=0) is None
+
+
+class StandIn:
+    """A policy that stays where it is; counts how often it is asked."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def infer(self, observation: Observation) -> np.ndarray:
+        self.asked += 1
+        return np.repeat(observation["state"][None], 24, axis=0)
+
+    def reset(self) -> None:
+        self.asked = 0
+
+
+def test_a_correction_begins_where_the_policy_has_got_to() -> None:
+    env, policy = make_env("aloha/transfer"), StandIn()
+    start = env.reset(3)["state"]
+    rng = np.random.default_rng(3)
+    episode = collect_episode(env, make_expert(env, rng), rng, seed=3, policy=policy)
+    assert episode is not None
+    assert policy.asked > 0
+    handed_over = follow(env, policy, env.reset(3), int(np.random.default_rng([3, 2]).integers(env.max_steps // 2)))
+    assert handed_over is not None
+    np.testing.assert_array_equal(episode.states[0], handed_over["state"])
+    assert np.abs(episode.states[0] - start).max() > 0, "the arms sag while the policy stands still"
+
+
+def test_a_policy_that_solves_the_task_needs_no_correction() -> None:
+    env = make_env("aloha/transfer")
+    assert follow(env, load_policy("bundled:aloha/transfer"), env.reset(0), env.max_steps) is None
 
 
 def test_the_same_seed_collects_the_same_episodes_with_any_number_of_processes() -> None:

@@ -123,6 +123,14 @@ def test_every_demonstration_has_a_scene_of_its_own_and_the_same_one_again() -> 
     assert np.abs(first[:3] - np.mean(stands, axis=0)).max() < 0.1, "placed where the task has it"
 
 
+@pytest.mark.parametrize("task", [4, 7, 9], ids=["in a drawer", "on the stove", "on the cabinet"])
+def test_what_stands_on_furniture_is_placed_on_it(task: int) -> None:
+    env = make_libero(f"libero/spatial/{task}")
+    stands = np.mean([env.reset(seed)["environment_state"][:3] for seed in range(5)], axis=0)
+    for seed in range(3):
+        assert np.abs(env.reset(FIRST_SEED + seed)["environment_state"][:3] - stands).max() < 0.06
+
+
 def test_equals_liberos_own_environment_step_by_step() -> None:
     prepare_libero()
     from libero.libero.envs.env_wrapper import ControlEnv

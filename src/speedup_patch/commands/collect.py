@@ -14,6 +14,7 @@ def collect(
     episodes: int = 50,
     seed: int = 0,
     processes: int | None = None,
+    correct: str | None = None,
     overwrite: bool = False,
     json: bool = False,
 ) -> None:
@@ -25,6 +26,8 @@ def collect(
         episodes: How many successful demonstrations to keep.
         seed: Which collection: another seed gives other demonstrations. None shares a start with evaluation seeds.
         processes: How many processes to use; all cores when not given.
+        correct: Let this policy (such as onnx:FILE) act first and the expert take over at some moment; only what the
+            expert does is written. Train the policy on these, too, and it recovers from its own mistakes.
         overwrite: Replace OUT if it exists.
         json: Print one JSON document instead of text.
     """
@@ -41,6 +44,7 @@ def collect(
             seed=seed,
             processes=processes or available_cores(),
             report=lambda done, total: report("demonstrations", done, total, {}),
+            policy=correct,
         )
     write_demonstrations(demonstrations, out, overwrite=overwrite)
     if json:

@@ -1,4 +1,6 @@
-"""Scripted demonstrations with injected disturbance, as in DART: the clean action is recorded, a disturbed one sent."""
+"""Scripted demonstrations with injected disturbance, as in DART: the clean action is recorded, a disturbed one sent.
+
+Corrections, as in DAgger, are demonstrations that begin where a policy has got to."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -12,7 +14,8 @@ from speedup_patch.envs import instruction, make_env, make_expert
 from speedup_patch.envs.expert import Expert
 from speedup_patch.envs.hand_motion import Shoves, SmoothNoise
 from speedup_patch.errors import InputError
-from speedup_patch.interfaces import Env
+from speedup_patch.interfaces import ChunkPolicy, Env, Observation
+from speedup_patch.policies import load_policy
 
 FIRST_SEED = 100_000
 """Demonstrations start from environment seeds at or above this one; evaluation uses the seeds below it."""
@@ -27,13 +30,27 @@ SHOVE_GAP, SHOVE_STEPS = 40.0, (5, 10)
 LONGEST_SHARE = 2 / 3
 """A demonstration may take this share of the environment's time limit; slower ones are dropped."""
 
+TRIES_PER_CORRECTION = 50
+"""Most tries need none: the policy is done before its time is up."""
+
 LINGER_STEPS = 12
 """Control steps recorded after success, so that a policy learns to finish calmly."""
 
 
-def collect_episode(env: Env, expert: Expert, rng: np.random.Generator, seed: int) -> Episode | None:
-    """One successful demonstration from the start that ``seed`` names, or None where the expert fails."""
+def collect_episode(
+    env: Env, expert: Expert, rng: np.random.Generator, seed: int, policy: ChunkPolicy | None = None
+) -> Episode | None:
+    """One successful demonstration from the start that ``seed`` names, or None where the expert fails.
+
+    Where there is a policy, it acts first, for a random while; None, too, where it needs no help."""
     observation = env.reset(seed)
+    if policy is not None:
+        handed_over = follow(
+            env, policy, observation, int(np.random.default_rng([seed, 2]).integers(env.max_steps // 2))
+        )
+        if handed_over is None:
+            return None
+        observation = handed_over
     noises = [SmoothNoise(env.robot.action_size, memory, rng) for memory in DISTURBANCE_MEMORIES]
     shoves = Shoves(env.robot.action_size, SHOVE_GAP, SHOVE_STEPS, np.random.default_rng([seed, 1]))
     strength = rng.uniform(0.3, 1.3) / np.sqrt(len(noises))
@@ -61,12 +78,28 @@ def collect_episode(env: Env, expert: Expert, rng: np.random.Generator, seed: in
     )
 
 
-def collect_demonstrations(
-    env_name: str, episodes: int, seed: int, processes: int, report: Callable[[int, int], None]
-) -> Demonstrations:
-    """``episodes`` successful demonstrations, the same ones for any number of processes.
+def follow(env: Env, policy: ChunkPolicy, observation: Observation, steps: int) -> Observation | None:
+    """What is seen once a policy has acted for so many steps; None where it has solved the task by then."""
+    policy.reset()
+    while steps > 0:
+        for action in policy.infer(observation)[:steps]:
+            observation, solved = env.step(np.clip(action, env.robot.action_low, env.robot.action_high))
+            steps -= 1
+            if solved:
+                return None
+    return observation
 
-    ``report`` is told how many of how many are done.
+
+def collect_demonstrations(
+    env_name: str,
+    episodes: int,
+    seed: int,
+    processes: int,
+    report: Callable[[int, int], None],
+    policy: str | None = None,
+) -> Demonstrations:
+    """``episodes`` successful demonstrations, the same ones for any number of processes; with ``policy`` (such as
+    onnx:FILE), corrections of it. ``report`` is told how many of how many are done.
     """
     if episodes < 1 or processes < 1 or seed < 0:
         raise InputError(
@@ -74,35 +107,41 @@ def collect_demonstrations(
         )
     robot = make_env(env_name).robot
     first = FIRST_SEED + SEEDS_PER_COLLECTION * seed
-    seeds = range(first, first + min(3 * episodes + 10, SEEDS_PER_COLLECTION))
+    tries = (3 if policy is None else TRIES_PER_CORRECTION) * episodes + 10
+    seeds = range(first, first + min(tries, SEEDS_PER_COLLECTION))
     kept: list[Episode] = []
-    for episode in _attempts(env_name, seeds, processes):
+    for episode in _attempts(partial(_attempt, env_name, policy), seeds, processes):
         if episode is not None:
             kept.append(episode)
             report(len(kept), episodes)
         if len(kept) == episodes:
             return Demonstrations(tuple(kept), robot.control_hz, robot.name)
     raise RuntimeError(
-        f"{env_name}: the expert solved only {len(kept)} of {len(seeds)} episodes; {episodes} were asked"
+        f"{env_name}: only {len(kept)} of {len(seeds)} tries gave a demonstration; {episodes} were asked"
     )
 
 
-def _attempts(env_name: str, seeds: range, processes: int) -> Iterator[Episode | None]:
+def _attempts(attempt: Callable[[int], Episode | None], seeds: range, processes: int) -> Iterator[Episode | None]:
     """What comes of every seed, in order."""
     if processes == 1:
-        yield from (_attempt(env_name, seed) for seed in seeds)
+        yield from map(attempt, seeds)
         return
     block = 4 * processes
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
         for start in range(0, len(seeds), block):
-            yield from pool.map(partial(_attempt, env_name), seeds[start : start + block])
+            yield from pool.map(attempt, seeds[start : start + block])
 
 
-def _attempt(env_name: str, seed: int) -> Episode | None:
+def _attempt(env_name: str, policy: str | None, seed: int) -> Episode | None:
     env, rng = _cached_env(env_name), np.random.default_rng(seed)
-    return collect_episode(env, make_expert(env, rng), rng, seed)
+    return collect_episode(env, make_expert(env, rng), rng, seed, None if policy is None else _cached_policy(policy))
 
 
 @cache
 def _cached_env(env_name: str) -> Env:
     return make_env(env_name)
+
+
+@cache
+def _cached_policy(policy: str) -> ChunkPolicy:
+    return load_policy(policy)

@@ -37,11 +37,8 @@ class LiberoExpert:
 
     def act(self, observation: Observation) -> Float[np.ndarray, " A"]:
         """The undisturbed action for this moment."""
-        if self._hand is None or self._motion is None:
-            self._hand = Hand(self._env.simulator, self._rng)
-            self._motion = find_script(self._env.task)(self._hand)
-        goal = next(self._motion, None) or self._rest(self._hand)
-        self._last = goal
+        self._hand = self._hand or Hand(self._env.simulator, self._rng)
+        goal = self._last = self._next_goal(self._hand)
         self._tolerance, self._shove = DISTURBANCE * goal.freedom, SHOVE * goal.shove
         action = self._hand.command(goal)
         action[:6] += TREMOR * self._tremor.sample()
@@ -55,6 +52,10 @@ class LiberoExpert:
         """The hardest push that each command bears just now."""
         return self._shove
 
-    def _rest(self, hand: Hand) -> Goal:
-        """Once the script is done: stay where it ended."""
-        return self._last or Goal(Pose(hand.position, hand.rotation), OPEN)
+    def _next_goal(self, hand: Hand) -> Goal:
+        """What the script says; when it is done: again from its start, or rest where it ended if the task is solved."""
+        goal = next(self._motion, None) if self._motion else None
+        if goal is None and not all(hand.achieved()):
+            self._motion = find_script(self._env.task)(hand)
+            goal = next(self._motion, None)
+        return goal or self._last or Goal(Pose(hand.position, hand.rotation), OPEN)

@@ -103,6 +103,10 @@ class Hand:
         """How far a drawer (metres), door or knob (radians) is."""
         return float(self._simulator.fixture_joints()[self._simulator.fixture_joint_names.index(name)])
 
+    def achieved(self) -> tuple[bool, ...]:
+        """Which of the task's goals hold."""
+        return self._simulator.achieved()
+
     def distance(self, goal: Pose) -> float:
         """Metres from the hand to a goal, where a tenth of a radian counts as a centimetre."""
         turn = Rotation.from_matrix(goal.rotation @ self.rotation.T).magnitude()

@@ -73,11 +73,12 @@ def put(
 
 
 def one_after_the_other(*scripts: Script) -> Script:
-    """Does the first, then the next."""
+    """Does the first, then the next, each for one of the task's goals; leaves out what is done already."""
 
     def script(hand: Hand) -> Motion:
-        for part in scripts:
-            yield from part(hand)
+        for number, part in enumerate(scripts):
+            if not hand.achieved()[number]:
+                yield from part(hand)
 
     return script
 

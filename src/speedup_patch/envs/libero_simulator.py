@@ -82,7 +82,14 @@ class TaskSimulator:
         self._settle(arm_noise)
 
     def start_anew(self, seed: int, arm_noise: Float[np.ndarray, "7"]) -> None:
-        """As ``start``, with all things where LIBERO's own rules place them for this seed."""
+        """As ``start``, with all things where LIBERO's own rules place them for this seed.
+
+        LIBERO places what stands on furniture by adding the furniture's new place to where its surfaces are before the
+        reset: so the furniture is taken back to the origin first, where LIBERO, which loads the scene anew, has it.
+        """
+        for name in self.fixtures:
+            root = self._model.body(self._env.get_object(name).root_body)
+            root.pos, root.quat = np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0])
         self._reset(seed)
         self._settle(arm_noise)
 
@@ -111,6 +118,10 @@ class TaskSimulator:
         # Poses that belong to the new qpos, without the solver, whose warm start must stay as it is.
         mujoco.mj_kinematics(self._model, self._data)
         return bool(solved)
+
+    def achieved(self) -> tuple[bool, ...]:
+        """Which of the task's goals hold at this moment, in the order of the task's file."""
+        return tuple(bool(self._env._eval_predicate(goal)) for goal in self._env.parsed_problem["goal_state"])
 
     def state(self) -> Float[np.ndarray, "8"]:
         """Gripper site's position (3), hand's orientation as axis-angle (3, turns of up to two pi, so that it never

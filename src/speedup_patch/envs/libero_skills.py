@@ -10,6 +10,7 @@ from speedup_patch.envs.libero_hand import (
     CAREFUL,
     CLOSED,
     OPEN,
+    REACH,
     TOP_SPEED,
     Goal,
     Hand,
@@ -25,8 +26,14 @@ from speedup_patch.envs.libero_hand import (
 FIRM = 0.9
 """Largest command of a push against something that resists, such as a knob."""
 
-PRESSING = 0.3
+KNOB_WIDTH = 0.012
+"""Metres by which a push may miss the middle of a knob's pointer: nearer to its axis no push turns it."""
+
+PRESSING = 0.5
 """How hard a hand may be shoved that pulls or pushes something along."""
+
+OPEN_WIDTH = 0.075
+"""Metres between fingers that have closed on nothing yet."""
 
 LEAST_YAW = -np.pi / 3
 """Half a turn of the hand makes no difference to its fingers; yaws from here on avoid a choice at right angles."""
@@ -187,9 +194,11 @@ def pick_and_place(
     retreat: float = 0.08,
     level: bool = False,
 ) -> Motion:
-    """Picks a thing up and puts its origin ``lowest`` metres above the goal; starts over if it slips."""
+    """Picks a thing up, unless the hand has it already, and puts its origin ``lowest`` metres above the goal; starts
+    over if it slips."""
     while True:
-        yield from pick(hand, name, grasp, height, level)
+        if not (holds(hand, name, grasp) and hand.opening < OPEN_WIDTH):
+            yield from pick(hand, name, grasp, height, level)
         if (yield from carry(hand, name, grasp, goal, clearance, lowest)):
             return (yield from release(hand, retreat))
 
@@ -241,12 +250,16 @@ def push_closed(hand: Hand, front: Target, joint: str, goal: float, inwards: Flo
 
 def turn_knob(hand: Hand, beside: Target, beyond: Target, joint: str, goal: float) -> Motion:
     """Turns a knob by pushing its pointer with closed fingers, from ``beside`` it towards ``beyond`` it, until its
-    joint is at ``goal`` radians."""
+    joint is at ``goal`` radians; comes again where it is too far off the line to turn it."""
     while hand.joint(joint) < goal:
         yield from hand.move(shifted(beside, above(0.07)), CLOSED, within=0.02)
-        yield from descend(hand, beside, CLOSED, within=0.01)
+        yield from descend(hand, beside, CLOSED, within=0.01, caution=8.0)
         for _ in range(60):
-            if hand.joint(joint) >= goal:
+            start, end = beside().position, beyond().position
+            along = (end - start) / np.linalg.norm(end - start)
+            astray = start - hand.position - ((start - hand.position) @ along) * along
+            if hand.joint(joint) >= goal or np.linalg.norm(astray) > KNOB_WIDTH:
                 break
-            yield Goal(beyond(), CLOSED, FIRM, 0.2, shove=PRESSING)
+            wanted = Pose(hand.position + REACH * FIRM * along + astray, beyond().rotation)
+            yield Goal(wanted, CLOSED, 1.0, 0.2, shove=PRESSING)
         yield from lift(hand, 0.1)
