@@ -62,6 +62,8 @@ def train(
 
     refuse_existing(out, overwrite)
     config = _training_config(robot, preset, chunk, rates, epsilon, world_model, steps, seed)
+    if chunk is None and not json:
+        print(f"chunks of {config.chunk_length} actions, the preset's; give your policy's own with --chunk")
     workspace = out.with_name(f"{out.name}.training")
     if workspace.exists() and not resume:
         shutil.rmtree(workspace)

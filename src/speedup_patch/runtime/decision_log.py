@@ -16,6 +16,8 @@ from speedup_patch.errors import InputError
 
 LOGGER = logging.getLogger("speedup_patch")
 ROWS_PER_FILE = 500
+ONE_WRITER = threading.Lock()
+"""Logs of one program write one after the other, for they may share a folder and its numbers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +34,8 @@ class LoggedDecision:
 
 
 class DecisionLog:
-    """A folder of Parquet files, each written whole; a log that cannot be written never stops the robot."""
+    """A folder of Parquet files, each written whole and beside the control loop, which does not wait for it; a log that
+    cannot be written never stops the robot."""
 
     def __init__(self, folder: Path | str, rows_per_file: int = ROWS_PER_FILE) -> None:
         _pyarrow()
@@ -42,21 +45,25 @@ class DecisionLog:
         self.lost = 0
         """Decisions that could not be written."""
         self._rows: list[tuple[float, LoggedDecision]] = []
-        self._lock = threading.RLock()
+        self._lock = threading.Lock()
+        self._writer: threading.Thread | None = None
         self._number = self._next_number()
         atexit.register(self.flush)
 
     def add(self, decision: LoggedDecision) -> None:
-        """Remembers a decision, and writes a file when there are enough of them."""
+        """Remembers a decision, and has a file written when there are enough of them."""
         with self._lock:
             self._rows.append((time.time(), decision))
-            if len(self._rows) >= self.rows_per_file:
-                self.flush()
+            busy = self._writer is not None and self._writer.is_alive()
+            if len(self._rows) >= self.rows_per_file and not busy:
+                self._writer = threading.Thread(target=self.flush, name="decision log", daemon=True)
+                self._writer.start()
 
     def flush(self) -> None:
-        """Writes what is remembered; it also happens when the program ends by itself."""
-        with self._lock:
-            rows, self._rows = self._rows, []
+        """Writes what is remembered, and waits for it; it also happens when the program ends by itself."""
+        with ONE_WRITER:
+            with self._lock:
+                rows, self._rows = self._rows, []
             if not rows:
                 return
             try:
@@ -80,8 +87,8 @@ class DecisionLog:
         table = pa.table(
             {
                 "time": [moment for moment, _ in rows],
-                "observation": [decision.observation.tolist() for decision in decisions],
-                "chunk": [decision.chunk.ravel().tolist() for decision in decisions],
+                "observation": _lists(pa, [decision.observation for decision in decisions]),
+                "chunk": _lists(pa, [decision.chunk for decision in decisions]),
                 "original": [len(decision.chunk) for decision in decisions],
                 "executed": [decision.executed for decision in decisions],
                 "reason": pa.array([decision.reason for decision in decisions], pa.string()),
@@ -120,6 +127,13 @@ def read_decisions(folder: Path) -> list[LoggedDecision]:
         except (OSError, pa.ArrowException, KeyError, TypeError, ValueError) as error:
             raise InputError(f"{file} is not a whole file of a decision log: {error}") from error
     return decisions
+
+
+def _lists(pa: ModuleType, arrays: list[np.ndarray]) -> object:
+    """A column with one list of numbers per array; made without Python's own lists, which would hold up the robot."""
+    ends = np.cumsum([0, *(array.size for array in arrays)], dtype=np.int32)
+    values = np.concatenate([array.ravel() for array in arrays]).astype(np.float64, copy=False)
+    return pa.ListArray.from_arrays(pa.array(ends), pa.array(values))
 
 
 def _number(file: Path) -> int:
