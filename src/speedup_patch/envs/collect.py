@@ -1,6 +1,7 @@
 """Scripted demonstrations with injected disturbance, as in DART: the clean action is recorded, a disturbed one sent.
 
-Corrections, as in DAgger, are demonstrations that begin where a policy has got to."""
+Corrections, as in DAgger, are demonstrations that begin where a policy has got to.
+"""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -42,15 +43,14 @@ def collect_episode(
 ) -> Episode | None:
     """One successful demonstration from the start that ``seed`` names, or None where the expert fails.
 
-    Where there is a policy, it acts first, for a random while; None, too, where it needs no help."""
-    observation = env.reset(seed)
+    Where there is a policy, it acts first, for a random while; None, too, where it needs no help.
+    """
+    observation: Observation | None = env.reset(seed)
     if policy is not None:
-        handed_over = follow(
-            env, policy, observation, int(np.random.default_rng([seed, 2]).integers(env.max_steps // 2))
-        )
-        if handed_over is None:
+        steps = np.random.default_rng([seed, 2]).integers(env.max_steps // 2)
+        observation = follow(env, policy, observation, int(steps))
+        if observation is None:
             return None
-        observation = handed_over
     noises = [SmoothNoise(env.robot.action_size, memory, rng) for memory in DISTURBANCE_MEMORIES]
     shoves = Shoves(env.robot.action_size, SHOVE_GAP, SHOVE_STEPS, np.random.default_rng([seed, 1]))
     strength = rng.uniform(0.3, 1.3) / np.sqrt(len(noises))
