@@ -205,7 +205,7 @@ def rotation_distance(a: Float[np.ndarray, "*#B 4"], b: Float[np.ndarray, "*#B 4
 
 
 def six_d_angles(six_d: Float[np.ndarray, "*B m 6"]) -> Float[np.ndarray, "*B n"]:
-    """Angles in radians from each rotation to the next; as exact as by way of quaternions, in a third of the time."""
+    """Angles in radians from each rotation to the next, without the detour by way of quaternions."""
     first = six_d[..., :3] / np.maximum(np.linalg.norm(six_d[..., :3], axis=-1, keepdims=True), 1e-12)
     second = _perpendicular(six_d[..., 3:], first)
     second = second / np.maximum(np.linalg.norm(second, axis=-1, keepdims=True), 1e-12)
