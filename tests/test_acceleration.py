@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -56,3 +58,16 @@ def test_batches_equal_single_chunks(merge):
     together = accelerate(DELTA_ROBOT, chunks, warp, merge).actions
     alone = np.stack([accelerate(DELTA_ROBOT, chunk, warp, merge).actions for chunk in chunks])
     np.testing.assert_allclose(together, alone, atol=1e-12)
+
+
+@given(st.integers(0, 1000), st.floats(1.5, 5.0))
+def test_what_momentum_carries_is_taken_off_in_equal_parts(seed, rate):
+    rng = np.random.default_rng(seed)
+    chunk, carried = rng.normal(size=(12, 7)) * 0.02, np.append(rng.normal(size=3) * 0.1, np.zeros(4))
+    warp = uniform_warp(12, rate)
+    plain, less = (accelerate(DELTA_ROBOT, chunk, w).actions for w in (warp, replace(warp, carried=carried)))
+    np.testing.assert_allclose(plain - less, np.tile(carried / len(warp), (len(warp), 1)), atol=1e-12)
+    much = accelerate(DELTA_ROBOT, chunk, replace(warp, carried=100 * carried)).actions
+    assert (np.abs(much) <= 1).all()
+    untouched = accelerate(DELTA_ROBOT, chunk, replace(uniform_warp(12, 1.0), carried=carried)).actions
+    assert np.array_equal(untouched, chunk)

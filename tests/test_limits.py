@@ -96,3 +96,41 @@ def test_limits_survive_json_and_refuse_another_robot():
 def test_episodes_that_are_only_a_start_are_refused():
     with pytest.raises(InputError, match="limits cannot be read"):
         read_limits(ALOHA, smooth_demonstrations(steps=20))
+
+
+def delta_demonstrations(response, episodes=6):
+    """A stand-in arm that is told motions: its gripper closes at step 100, and by then it has slowed down."""
+    rng = np.random.default_rng(0)
+    made = []
+    for _ in range(episodes):
+        actions = np.zeros((STEPS, 7))
+        pace = np.where(np.arange(STEPS) < 90, 0.6, 0.1)[:, None]
+        actions[:, :3] = pace * np.sin(np.cumsum(rng.uniform(0.0, 0.2, (STEPS, 3)), axis=0))
+        actions[:, 6] = np.where(np.arange(STEPS) < 100, -1.0, 1.0)
+        motions = np.stack([np.convolve(axis, response)[:STEPS] for axis in actions[:, :3].T], axis=1)
+        states = np.zeros((STEPS, 7))
+        states[1:, :3] = np.cumsum(motions, axis=0)[:-1]
+        states[:, 6] = np.clip((np.arange(STEPS) - 102) / 8, 0, 1)
+        made.append(Episode(states, actions, np.arange(STEPS) / 20.0))
+    return Demonstrations(tuple(made), 20.0, "stand_in_delta")
+
+
+def test_how_an_arm_answers_motions_and_how_slowly_it_grasps_is_found_again():
+    response = np.array([0.005, 0.004, 0.002, 0.001])
+    limits = read_limits(DELTA_ROBOT, delta_demonstrations(response))
+    arm, gripper = limits.arms[0], limits.grippers[0]
+    assert arm.gain == pytest.approx(response.sum(), rel=1e-3)
+    assert arm.lag == pytest.approx((response * np.arange(4)).sum() / response.sum(), rel=1e-2)
+    assert 0 < gripper.approach <= 0.1 * response.sum() * np.sqrt(3) < arm.speed
+    assert all(arm.gain == 0 for arm in read_limits(ALOHA, gripper_demonstrations(3, 0.1, 1)).arms)
+
+
+def test_commands_that_do_not_move_the_arm_have_no_gain():
+    moved = delta_demonstrations(np.array([0.01]))
+    rng = np.random.default_rng(1)
+    shuffled = [
+        dataclasses.replace(episode, actions=np.hstack([rng.uniform(-1, 1, (STEPS, 6)), episode.actions[:, 6:]]))
+        for episode in moved
+    ]
+    arm = read_limits(DELTA_ROBOT, dataclasses.replace(moved, episodes=tuple(shuffled))).arms[0]
+    assert arm.gain == arm.lag == 0

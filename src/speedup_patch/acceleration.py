@@ -15,7 +15,7 @@ from speedup_patch.maths.resampling import (
     resample_held,
     saturate,
 )
-from speedup_patch.maths.retiming import read_ahead
+from speedup_patch.maths.retiming import read_ahead, warp_lengths
 from speedup_patch.robots import ActionGroup, Robot
 from speedup_patch.warp import GripperDelays, Warp
 
@@ -35,11 +35,12 @@ def accelerate(
 ) -> Accelerated:
     """The commands that run ``chunks`` along ``warp``: every group of dimensions by its own rule.
 
-    Merged motions are cut to the robot's limits. The identity warp gives back the chunk bit for bit.
+    Motion that the arm's momentum makes anyway is taken off, and merged motions are cut to the robot's limits. The
+    identity warp gives back the chunk bit for bit.
     """
     if len(warp) == warp.original:
         return Accelerated(chunks, np.zeros((*chunks.shape[:-2], chunks.shape[-1])))
-    return accelerate_along(robot, chunks, warp.positions, warp.delays, rotations)
+    return accelerate_along(robot, chunks, warp.positions, warp.delays, rotations, warp.carried)
 
 
 def accelerate_along(
@@ -48,6 +49,7 @@ def accelerate_along(
     positions: Float[np.ndarray, "*#B l"],
     delays: Mapping[int, GripperDelays],
     rotations: RotationMerge = "exact",
+    carried: Float[np.ndarray, "*#B A"] | None = None,
 ) -> Accelerated:
     """As ``accelerate`` for chunks that may each have positions of their own, padded by repeating the last."""
     lost = np.zeros((*chunks.shape[:-2], chunks.shape[-1]))
@@ -56,12 +58,24 @@ def accelerate_along(
         part = list(columns)
         piece = _resample_group(group, chunks[..., part], positions, rotations)
         if group.mode == "delta":
-            piece, lost[..., part] = saturate(piece, robot.action_low[part], robot.action_high[part])
+            low, high = robot.action_low[part], robot.action_high[part]
+            piece, lost[..., part] = saturate(piece, low, high)
+            if carried is not None:  # after the cut, or what is cut off would be momentum's share
+                piece = np.clip(piece - _spread(carried[..., part], positions, chunks.shape[-2]), low, high)
         actions[..., part] = piece
     if delays:
         columns, measured = list(delays), list(delays.values())
         actions[..., columns] = _read_ahead(chunks[..., columns], actions[..., columns], positions, measured)
     return Accelerated(actions, lost)
+
+
+def _spread(
+    motion: Float[np.ndarray, "*#B D"], positions: Float[np.ndarray, "*#B l"], original: int
+) -> Float[np.ndarray, "*#B l D"]:
+    """A motion in equal parts over the commands of each shortened chunk; none of it where the chunk stays as it is."""
+    lengths = warp_lengths(positions)[..., None]
+    shares = (np.arange(positions.shape[-1]) < lengths) / np.where(lengths < original, lengths, np.inf)
+    return shares[..., None] * motion[..., None, :]
 
 
 def _read_ahead(

@@ -101,6 +101,8 @@ class Options(NamedTuple):
     positions: Float[np.ndarray, "N R l"]
     """Where in the original chunk each command is taken, padded by repeating the last."""
     lengths: Int[np.ndarray, "N R"]
+    carried: Float[np.ndarray, "N A"] | None = None
+    """What was taken off every chunk for its arm's momentum."""
 
     def rates(self, original: int) -> Float[np.ndarray, "N R"]:
         """Original actions per executed action; a tail that is dropped is not counted as gained."""
@@ -129,6 +131,12 @@ class Candidates(Protocol):
         before and the present first."""
         ...
 
+    def carried(
+        self, paths: Float[np.ndarray, "N m X"] | None, chunks: Float[np.ndarray, "N n A"]
+    ) -> Float[np.ndarray, "N A"] | None:
+        """The motion beside every chunk's path that its arm's momentum makes; None where that is left alone."""
+        ...
+
 
 @dataclass(frozen=True, eq=False)
 class ConstantRates:
@@ -144,6 +152,9 @@ class ConstantRates:
         """The same warps for every chunk."""
         shared = _padded_positions(self.choices, chunks.shape[1])
         return np.broadcast_to(shared, (len(chunks), *shared.shape))
+
+    def carried(self, paths: Float[np.ndarray, "N m X"] | None, chunks: Float[np.ndarray, "N n A"]) -> None:
+        """Left alone, as in the paper."""
 
 
 @lru_cache(maxsize=64)
@@ -174,6 +185,13 @@ class RetimedChunks:
         assert paths is not None
         return self.retiming.positions(paths, chunks, self.choices.levels)
 
+    def carried(
+        self, paths: Float[np.ndarray, "N m X"] | None, chunks: Float[np.ndarray, "N n A"]
+    ) -> Float[np.ndarray, "N A"] | None:
+        """See ``Retiming.carried``."""
+        assert paths is not None
+        return self.retiming.carried(paths, chunks)
+
 
 def bind(choices: Choices, robot: Robot, limits: Limits, lead: bool = False) -> Candidates:
     """The candidates for one robot whose demonstrations showed these limits; ``lead`` reads grippers ahead at constant
@@ -192,5 +210,7 @@ def shorten_all(
     """Every chunk run in every way."""
     positions = candidates.positions(paths, chunks)
     repeated = np.broadcast_to(chunks[:, None], (len(chunks), positions.shape[1], *chunks.shape[1:]))
-    actions = accelerate_along(robot, repeated, positions, candidates.delays, candidates.choices.rotations).actions
-    return Options(actions, positions, warp_lengths(positions))
+    carried = candidates.carried(paths, chunks)
+    off = None if carried is None else carried[:, None]
+    actions = accelerate_along(robot, repeated, positions, candidates.delays, candidates.choices.rotations, off).actions
+    return Options(actions, positions, warp_lengths(positions), carried)

@@ -12,6 +12,7 @@ from jaxtyping import Float
 
 from speedup_patch.data import Demonstrations, Episode, sent_actions
 from speedup_patch.errors import InputError
+from speedup_patch.maths.momentum import impulse_response
 from speedup_patch.maths.poses import pose_distance, rotation_distance
 from speedup_patch.robots import Gripper, KinematicChain, Robot
 
@@ -31,6 +32,10 @@ JUMP = 0.5
 """Share of its range by which a gripper's command must change in one step to be a jump."""
 FREE = 0.25
 """A gripper follows its command freely when it is no further from it than this share of its range."""
+EXPLAINED = 0.5
+"""Motion commands are taken to move an arm as they say when they explain this share of its motion."""
+APPROACH_SECONDS = 0.25
+"""How long before a gripper closes its arm is watched."""
 
 
 @dataclass(frozen=True)
@@ -40,10 +45,12 @@ class ArmLimits:
     speed: float
     turn: float
     lag: float
-    """Control steps that the end-effector is behind its commands; 0 where commands are no targets."""
+    """Control steps that the end-effector is behind its commands, be they targets or motions; 0 where neither fits."""
     brisk: float
     """How far (the paper's d) the end-effector gets in one control step when it is brisk: only one step in ten is more
     so."""
+    gain: float = 0.0
+    """Metres that one unit of a motion command (delta) moves it; 0 where commands are targets."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +73,9 @@ class GripperLimits:
     scale: "FingerScale"
     opening: StrokeLimits
     closing: StrokeLimits
+    approach: float | None = None
+    """How fast (metres per control step) the end-effector still is just before the gripper closes; None if it never
+    does."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +100,8 @@ def read_limits(robot: Robot, demonstrations: Demonstrations) -> Limits:
         raise InputError(f"no episode is longer than its start of {START_UP_SECONDS} s: limits cannot be read")
     poses = [robot.poses(episode.states[skip:].astype(np.float64)) for episode in longer]
     arms = tuple(
-        _arm_limits([pose[:, arm] for pose in poses], _lag(robot, arm, longer, skip)) for arm in range(len(robot.arms))
+        _arm_limits([pose[:, arm] for pose in poses], *_response(robot, arm, longer, skip))
+        for arm in range(len(robot.arms))
     )
     driven = list(robot.drives.values())
     joints = [np.abs(np.diff(episode.states[skip:, driven], axis=0)) for episode in longer]
@@ -101,11 +112,11 @@ def read_limits(robot: Robot, demonstrations: Demonstrations) -> Limits:
     )
 
 
-def _arm_limits(paths: list[Float[np.ndarray, "_ 7"]], lag: float) -> ArmLimits:
+def _arm_limits(paths: list[Float[np.ndarray, "_ 7"]], lag: float, gain: float) -> ArmLimits:
     speeds = [np.linalg.norm(np.diff(path[:, :3], axis=0), axis=1) for path in paths]
     turns = [2.0 * rotation_distance(path[1:, 3:], path[:-1, 3:]) for path in paths]
     steps = np.concatenate([pose_distance(path[1:], path[:-1]) for path in paths])
-    return ArmLimits(_usual_top(speeds), _usual_top(turns), lag, float(np.quantile(steps, BRISK)))
+    return ArmLimits(_usual_top(speeds), _usual_top(turns), lag, float(np.quantile(steps, BRISK)), gain)
 
 
 def _usual_top(speeds: list[Float[np.ndarray, " _"]]) -> float:
@@ -113,6 +124,22 @@ def _usual_top(speeds: list[Float[np.ndarray, " _"]]) -> float:
     window = np.full(SMOOTHED, 1.0 / SMOOTHED)
     tops = [float(np.convolve(speed, window, mode="valid").max()) for speed in speeds]
     return float(np.quantile(tops, REACHED_BY))
+
+
+def _response(robot: Robot, arm: int, episodes: list[Episode], skip: int) -> tuple[float, float]:
+    """(lag, gain) of an arm."""
+    columns = robot.translations[arm]
+    if columns is None:
+        return _lag(robot, arm, episodes, skip), 0.0
+    some = episodes[:: max(1, len(episodes) // 50)]
+    commands = [sent_actions(episode)[skip:-1, columns].astype(np.float64) for episode in some]
+    places = [robot.poses(episode.states[skip:].astype(np.float64))[:, arm, :3] for episode in some]
+    horizon = round(LONGEST_LAG_SECONDS * robot.control_hz)
+    response, explained = impulse_response(commands, [np.diff(place, axis=0) for place in places], horizon)
+    gain = float(response.sum())
+    if explained < EXPLAINED or gain <= 0:
+        return 0.0, 0.0
+    return max(float(response @ np.arange(horizon)) / gain, 0.0), gain
 
 
 def _lag(robot: Robot, arm: int, episodes: list[Episode], skip: int) -> float:
@@ -211,7 +238,21 @@ def _gripper_limits(robot: Robot, gripper: Gripper, episodes: list[Episode]) -> 
         told, shown = told_opening(gripper, episode.actions), scale.shown(episode.states[:, list(gripper.state)])
         strokes[True] += _rising_strokes(told, shown)
         strokes[False] += _rising_strokes(1.0 - told, 1.0 - shown)
-    return GripperLimits(scale, _stroke_limits(strokes[True]), _stroke_limits(strokes[False]))
+    approach = _approach_speed(robot, gripper, episodes)
+    return GripperLimits(scale, _stroke_limits(strokes[True]), _stroke_limits(strokes[False]), approach)
+
+
+def _approach_speed(robot: Robot, gripper: Gripper, episodes: list[Episode]) -> float | None:
+    """What most arms stay within in the moments before they close their grippers."""
+    arm = [arm.gripper for arm in robot.arms].index(gripper)
+    before = max(round(APPROACH_SECONDS * robot.control_hz), 1)
+    tops: list[float] = []
+    for episode in episodes:
+        open_ = told_opening(gripper, episode.actions) >= 0.5
+        for step in (int(step) for step in np.flatnonzero(open_[:-1] & ~open_[1:]) + 1 if step > before):
+            places = robot.poses(episode.states[step - before : step + 1].astype(np.float64))[:, arm, :3]
+            tops.append(float(np.linalg.norm(np.diff(places, axis=0), axis=1).max()))
+    return float(np.quantile(tops, REACHED_BY)) if tops else None
 
 
 def _rising_strokes(told: Float[np.ndarray, " T"], shown: Float[np.ndarray, " T"]) -> list[Stroke]:
@@ -252,6 +293,7 @@ def limits_from_json(document: Any, robot: Robot) -> Limits:
                     FingerScale(tuple(part["scale"]["signs"]), part["scale"]["low"], part["scale"]["span"]),
                     StrokeLimits(**part["opening"]),
                     StrokeLimits(**part["closing"]),
+                    part.get("approach"),
                 )
                 for part in document["grippers"]
             ),

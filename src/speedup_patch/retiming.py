@@ -11,7 +11,8 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from speedup_patch.errors import InputError
 from speedup_patch.interfaces import WorldModel
-from speedup_patch.limits import GripperLimits, Limits
+from speedup_patch.limits import TOLERATED_SECONDS, GripperLimits, Limits
+from speedup_patch.maths.momentum import carried_motion
 from speedup_patch.maths.poses import six_d_angles
 from speedup_patch.maths.retiming import rates_within, smooth_rates, warp_lengths, warp_positions
 from speedup_patch.observations import encoded_poses, plain_state_indices, split_observation
@@ -51,10 +52,15 @@ class RetimingConfig:
     """How long fingers that close as fast as they can are given to grip once they have stopped, in their delays."""
     gripper_lead: bool = True
     """Gripper commands are read ahead, so that fingers and arm keep their phase."""
+    turn: float = 1.0
+    """How many times as fast as demonstrated turns may be where they are commanded as motions: a fast turn drags the
+    arm off its path, and nothing in such commands brings it back."""
+    momentum: bool = True
+    """Where motions are commanded, what the arm's momentum makes beside the chunk's path is taken off."""
 
     def __post_init__(self) -> None:
-        if not (self.overdrive >= 1 and self.change > 0 and self.slack >= 0 and self.settle >= 0):
-            raise InputError(f"retiming needs overdrive >= 1, change > 0, slack >= 0 and settle >= 0, not {self}")
+        if not (self.overdrive >= 1 and self.change > 0 and self.slack >= 0 and self.settle >= 0 and self.turn >= 1):
+            raise InputError(f"retiming needs overdrive and turn >= 1, change > 0, slack and settle >= 0, not {self}")
 
 
 class Retiming:
@@ -84,13 +90,34 @@ class Retiming:
         rates = np.minimum(rates, self._merging_rates(chunks)[:, None])
         return warp_positions(smooth_rates(rates, self.config.change), self.config.slack, self._needed(chunks)[:, None])
 
+    def carried(
+        self, paths: Float[np.ndarray, "N m X"], chunks: Float[np.ndarray, "N n A"]
+    ) -> Float[np.ndarray, "N A"] | None:
+        """The motion beside every chunk's path that its arm's momentum makes; None where no arm is told motions."""
+        told = [
+            (number, columns, arm)
+            for number, (columns, arm) in enumerate(zip(self.robot.translations, self.limits.arms, strict=True))
+            if columns is not None and arm.gain > 0
+        ]
+        if not told or not self.config.momentum:
+            return None
+        beyond = TOLERATED_SECONDS * self.robot.control_hz
+        moved = np.diff(encoded_poses(self.robot, paths[:, :2])[..., :3], axis=1)[:, 0]
+        carried = np.zeros((len(chunks), chunks.shape[-1]), dtype=chunks.dtype)
+        for number, columns, arm in told:
+            part = list(columns)
+            carried[:, part] = carried_motion(chunks[..., part], moved[:, number], arm.lag, arm.gain, beyond)
+        return carried
+
     def _speed_limits(self, level: Boldness) -> list[float]:
         """How fast arms may move, arms may turn, and fingers may open and close."""
         arms, grippers = self.limits.arms, self.limits.grippers if self.config.gripper_limit else ()
+        drags = any(group.mode == "delta" and group.rotation for group in self.robot.actions)
+        turn = min(level.scale, self.config.turn) if drags else level.scale
         strokes = [stroke for gripper in grippers for stroke in (gripper.opening, gripper.closing)]
         return [
             *(level.scale * arm.speed for arm in arms),
-            *(level.scale * arm.turn for arm in arms),
+            *(turn * arm.turn for arm in arms),
             *(stroke.speed * (1.0 if stroke.jumps else level.stroke) for stroke in strokes),
         ]
 
@@ -159,7 +186,13 @@ class PlainLimits:
         """The fastest warp within the limits, from what the world model says the chunk does at rate 1."""
         paths = paths_at_rate_one(self.world_model, observation[None], chunk[None])
         positions = self.retiming.positions(paths, chunk[None], [self.level])[0, 0]
-        return Warp(positions[: warp_lengths(positions)], len(chunk), self.retiming.delays)
+        carried = self.retiming.carried(paths, chunk[None])
+        return Warp(
+            positions[: warp_lengths(positions)],
+            len(chunk),
+            self.retiming.delays,
+            None if carried is None else carried[0],
+        )
 
     def reset(self) -> None:
         pass

@@ -36,6 +36,8 @@ class Warp:
     """n, the number of actions in the chunk this warp is for."""
     delays: Mapping[int, GripperDelays] = field(default_factory=lambda: MappingProxyType({}))
     """Gripper actions that are read ahead, so that fingers and arm keep the phase they have at rate 1."""
+    carried: Float[np.ndarray, " A"] | None = None
+    """Commanded motion that the arm's momentum makes beside the chunk's path: taken off the executed commands."""
 
     def __post_init__(self) -> None:
         steps = np.diff(self.positions, prepend=0.0)

@@ -37,7 +37,8 @@ def find_engine(spec: str, robot: Robot) -> Engine:
         return _rule_engine(robot, FixedRate(_number(rest, spec)))
     if kind in RULES and rest:
         patch = load_patch(Path(rest), robot)
-        return replace(patch_engine(patch), new_scheduler=lambda: RULES[kind](patch))
+        engine = replace(patch_engine(patch), new_scheduler=lambda: RULES[kind](patch))
+        return replace(engine, caution=None) if kind == "speedcap" else engine
     if kind.startswith("without-") and rest:
         patch = load_patch(Path(rest), robot)
         return patch_engine(patch, _ablated(patch, kind.removeprefix("without-"), spec))

@@ -38,6 +38,15 @@ def nearest_on_path(
     return distances, places
 
 
+def nearest_on_polyline(path: Float[np.ndarray, "N m D"], points: Float[np.ndarray, "N D"]) -> Float[np.ndarray, "N D"]:
+    """The point of each path, straight between its corners, that lies nearest to a point."""
+    begin, along = path[:, :-1], np.diff(path, axis=1)
+    share = ((points[:, None] - begin) * along).sum(axis=-1) / np.maximum(np.square(along).sum(axis=-1), 1e-18)
+    candidates = begin + np.clip(share, 0.0, 1.0)[..., None] * along
+    nearest = np.square(candidates - points[:, None]).sum(axis=-1).argmin(axis=1)
+    return np.take_along_axis(candidates, nearest[:, None, None], axis=1)[:, 0]
+
+
 class _Offsets(NamedTuple):
     """Where queries lie relative to segments, enough to tell d to any point of a segment."""
 

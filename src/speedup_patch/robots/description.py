@@ -144,6 +144,16 @@ class Robot:
         return tuple(alike.values())
 
     @cached_property
+    def translations(self) -> tuple[tuple[int, ...] | None, ...]:
+        """Per arm, the action dimensions that tell its end-effector how far to move; None where nothing does."""
+        moves = [
+            tuple(range(part.start, part.stop))
+            for group, part in zip(self.actions, self.action_slices, strict=True)
+            if group.mode == "delta" and not group.rotation and part.stop - part.start == 3
+        ]
+        return tuple(moves) if len(moves) == len(self.arms) else (None,) * len(self.arms)
+
+    @cached_property
     def action_low(self) -> Float[np.ndarray, " A"]:
         return np.array([limit for group in self.actions for limit in group.low])
 

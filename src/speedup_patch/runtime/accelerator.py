@@ -11,11 +11,13 @@ from jaxtyping import Float
 
 from speedup_patch.acceleration import accelerate
 from speedup_patch.errors import InputError
-from speedup_patch.observations import features, observe
+from speedup_patch.observations import features, observe, split_observation
 from speedup_patch.runtime.decision_log import DecisionLog, LoggedDecision
 from speedup_patch.runtime.engine import Engine
 from speedup_patch.warp import Warp, cap_rate, uniform_warp
 
+PAUSES = 3
+"""How many times in a row a policy is asked again before its gripper closes."""
 LOGGER = logging.getLogger("speedup_patch")
 LOGGER.addHandler(logging.NullHandler())  # silent unless the program sets logging up
 
@@ -77,8 +79,7 @@ class ChunkAccelerator:
         self.log = log
         self.decisions = 0
         self.fallbacks: Counter[str] = Counter()
-        self._executed: tuple[Float[np.ndarray, " O"], Float[np.ndarray, "l A"]] | None = None
-        self._velocity: Float[np.ndarray, " X"] | None = None
+        self._forget()
 
     @property
     def max_rate(self) -> float | None:
@@ -115,6 +116,7 @@ class ChunkAccelerator:
             LOGGER.warning("original chunk returned: %s", choice.reason)
         self.decisions += 1
         self._executed = (o, choice.actions)
+        self._last = choice.actions[-1]
         # A copy in the policy's own precision: nobody else's array, and at rate 1 the policy's very bits.
         precision = wanted.dtype if wanted.dtype.kind == "f" else np.dtype(np.float64)
         actions = choice.actions.astype(precision)
@@ -124,22 +126,31 @@ class ChunkAccelerator:
         return result
 
     def prepare(self) -> None:
-        """Predicts the velocity at the end of the last chunk now, rather than when the next decision waits for it."""
+        """Predicts where the last chunk leads now, rather than when the next decision waits for it."""
         if self._executed is None or self.engine.world_model is None:
             return
-        (o, actions), self._executed, self._velocity = self._executed, None, None
+        (o, actions), self._executed, self._velocity, self._foretold = self._executed, None, None, None
         try:
             path = self.engine.world_model.rollout(o[None], actions[None])[0].astype(np.float64)
         except Exception:  # a robot that cannot be predicted is taken to stand still
             LOGGER.exception("the velocity could not be predicted")
             return
-        velocity = path[-1] - (path[-2] if len(path) > 1 else o[: len(o) // 2])
-        self._velocity = velocity if np.isfinite(velocity).all() else None
+        x = split_observation(o)[0]
+        if np.isfinite(path).all():
+            self._velocity = path[-1] - (path[-2] if len(path) > 1 else x)
+            self._foretold = (x, path)
 
     def reset(self) -> None:
         """A new episode begins."""
         self.scheduler.reset()
-        self._executed = self._velocity = None
+        self._forget()
+
+    def _forget(self) -> None:
+        self._executed: tuple[Float[np.ndarray, " O"], Float[np.ndarray, "l A"]] | None = None
+        self._velocity: Float[np.ndarray, " X"] | None = None
+        self._foretold: tuple[Float[np.ndarray, " X"], Float[np.ndarray, "l X"]] | None = None
+        self._last: Float[np.ndarray, " A"] | None = None
+        self._pauses = 0
 
     def _choose(self, o: Float[np.ndarray, " O"], chunk: Float[np.ndarray, "n A"]) -> _Choice:
         engine = self.engine
@@ -147,6 +158,11 @@ class ChunkAccelerator:
             reason = engine.guard.reason(o, chunk) if engine.guard else None
             if reason:
                 return _unchanged(chunk, reason)
+            if self._stalled(o):
+                return _unchanged(chunk, "held back")
+            first = self._pause(o, chunk)
+            if first is not None:
+                return _Choice(first, np.arange(1.0, len(first) + 1), None)
             warp = self._limited(self.scheduler.schedule(o, chunk))
             reason = engine.refuses(o, chunk) if engine.refuses and len(warp) < len(chunk) else None
             actions = accelerate(engine.robot, chunk, warp, engine.rotations).actions
@@ -160,6 +176,19 @@ class ChunkAccelerator:
         if actions is None:
             return _unchanged(chunk, "resampling failed")
         return _Choice(actions, warp.positions, None)
+
+    def _stalled(self, o: Float[np.ndarray, " O"]) -> bool:
+        caution, foretold, self._foretold = self.engine.caution, self._foretold, None
+        return caution is not None and foretold is not None and caution.stalled(*foretold, split_observation(o)[0])
+
+    def _pause(self, o: Float[np.ndarray, " O"], chunk: Float[np.ndarray, "n A"]) -> Float[np.ndarray, "m A"] | None:
+        """The first commands alone, where the arm is too fast for what comes after them."""
+        caution, last = self.engine.caution, self._last
+        if caution is None or last is None or self.max_rate == 1:
+            return None
+        first = caution.slow_down(o, chunk, last) if self._pauses < PAUSES else None
+        self._pauses = 0 if first is None else self._pauses + 1
+        return first
 
     def _within_limits(self, actions: Float[np.ndarray, "l A"]) -> Float[np.ndarray, "l A"] | None:
         """The commands cut to the robot's limits; None where they are not finite, or cutting would bend a rotation."""
@@ -203,6 +232,8 @@ class ChunkAccelerator:
     ) -> Float[np.ndarray, " O"]:
         checked = self._checked_state(state, "state")
         if previous is not None:
+            if self.engine.caution is not None:
+                self.prepare()
             return observe(self.engine.robot, checked, self._checked_state(previous, "previous_state"))
         self.prepare()
         x = features(self.engine.robot, checked)

@@ -8,11 +8,12 @@ import numpy as np
 from jaxtyping import Float
 
 from speedup_patch.acceleration import RotationMerge
-from speedup_patch.candidates import Candidates, Rates
+from speedup_patch.candidates import Candidates, Rates, Retimings
 from speedup_patch.guard import Guard
 from speedup_patch.interfaces import Scheduler, WorldModel
 from speedup_patch.relabel import find_violations, predict_counterfactuals
 from speedup_patch.robots import Robot
+from speedup_patch.runtime.caution import Caution
 from speedup_patch.runtime.patch_folder import LoadedPatch, load_patch
 from speedup_patch.scheduler.chooser import LearnedScheduler
 
@@ -30,6 +31,8 @@ class Engine:
     guard: Guard | None = None
     world_model: WorldModel | None = None
     """Predicts the velocity at the end of a chunk, for callers that do not report it."""
+    caution: Caution | None = None
+    """Watches arms that are told motions; needs the world model."""
     refuses: "Callable[[Float[np.ndarray, ' O'], Float[np.ndarray, 'n A']], str | None] | None" = None
     """A last look at a chunk: the reason to run it unchanged, or None."""
 
@@ -37,7 +40,7 @@ class Engine:
 def patch_engine(patch: LoadedPatch, candidates: Candidates | None = None) -> Engine:
     """The engine that runs a trained patch; with ``candidates``, on other options than it was trained for."""
     # Rate 1 is the original chunk and never violates: only choices without it can leave no safe one.
-    choices = patch.choices
+    choices, caution = patch.choices, Caution(patch.robot, patch.limits)
     may_have_none = patch.no_safe_rate == "original" and isinstance(choices, Rates) and choices.values[0] > 1
     return Engine(
         robot=patch.robot,
@@ -46,6 +49,7 @@ def patch_engine(patch: LoadedPatch, candidates: Candidates | None = None) -> En
         rotations=choices.rotations,
         guard=patch.guard,
         world_model=patch.world_model,
+        caution=caution if caution.watched and isinstance(choices, Retimings) else None,
         refuses=EveryOptionViolates(patch) if may_have_none else None,
     )
 

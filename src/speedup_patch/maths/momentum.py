@@ -1,0 +1,40 @@
+"""What a moving arm does by itself under motion commands: how far it runs on, and where that leaves a chunk's path."""
+
+import numpy as np
+from jaxtyping import Float
+
+from speedup_patch.maths.paths import nearest_on_polyline
+
+
+def impulse_response(
+    commands: list[Float[np.ndarray, "_ 3"]], motions: list[Float[np.ndarray, "_ 3"]], steps: int
+) -> tuple[Float[np.ndarray, " steps"], float]:
+    """(h, explained): the motion h[k] that one unit of command makes k steps later, and the share of all motion that
+    this explains; ``motions[t]`` is what happened while ``commands[t]`` was followed. Zero without motion or data."""
+    rows = [
+        np.stack([command[steps - 1 - k : len(command) - k] for k in range(steps)], axis=-1).reshape(-1, steps)
+        for command in commands
+        if len(command) >= steps
+    ]
+    moved = [motion[steps - 1 :].reshape(-1) for motion in motions if len(motion) >= steps]
+    if not rows or not np.concatenate(moved).any():
+        return np.zeros(steps), 0.0
+    told, seen = np.concatenate(rows), np.concatenate(moved)
+    response = np.linalg.lstsq(told, seen, rcond=None)[0]
+    return response, 1.0 - float(np.square(seen - told @ response).sum() / np.square(seen).sum())
+
+
+def carried_motion(
+    chunks: Float[np.ndarray, "N n D"], velocities: Float[np.ndarray, "N D"], lag: float, gain: float, beyond: float
+) -> Float[np.ndarray, "N D"]:
+    """How far off its path, in units of command, an arm would come to rest that enters a chunk of motions too fast.
+
+    An arm that moves ``gain`` per unit of command and step, ``lag`` steps late, runs on by ``lag`` times its velocity.
+    At the pace that a policy was taught, that velocity is what its first command makes; whatever is more ends ahead of
+    the path, which is harmless as long as the path goes on that way, or beside it, which is what is returned. The path
+    is taken to go on for ``beyond`` steps as it ends.
+    """
+    path = np.concatenate([np.zeros_like(chunks[:, :1]), np.cumsum(chunks, axis=1)], axis=1)
+    ahead = path[:, -1] + lag * (velocities / gain - chunks[:, 0])
+    longer = np.concatenate([path, path[:, -1:] + beyond * chunks[:, -1:]], axis=1)
+    return ahead - nearest_on_polyline(longer, ahead)

@@ -1,0 +1,111 @@
+"""Arms that are told motions: what holds them back is not pressed on, and grippers do not close in full flight."""
+
+import numpy as np
+import pytest
+
+from speedup_patch.baselines import FixedRate, OneRatePerChunk
+from speedup_patch.limits import ArmLimits, FingerScale, GripperLimits, Limits, StrokeLimits
+from speedup_patch.observations import features, observe, plain_state_indices
+from speedup_patch.runtime.accelerator import PAUSES, ChunkAccelerator
+from speedup_patch.runtime.caution import PAUSE_SECONDS, RUSH, Caution
+from speedup_patch.runtime.engine import Engine
+from stand_ins import DELTA_ROBOT
+
+N = 10
+GAIN, SPEED, APPROACH = 0.01, 0.012, 0.003
+STROKE = StrokeLimits(2.0, 0.1, 5, jumps=True)
+LIMITS = Limits(
+    (ArmLimits(SPEED, 0.05, 0.0, 0.01, GAIN),),
+    (),
+    (GripperLimits(FingerScale((1.0,), 0.0, 1.0), STROKE, STROKE, APPROACH),),
+)
+CAUTION = Caution(DELTA_ROBOT, LIMITS)
+PAUSE = round(PAUSE_SECONDS * DELTA_ROBOT.control_hz)
+
+
+class ObedientArm:
+    """A stand-in world model: every command moves the arm at once, and nothing else changes."""
+
+    robot = DELTA_ROBOT
+
+    def rollout(self, observations, actions):
+        x = observations[:, None, : observations.shape[1] // 2].repeat(actions.shape[1], axis=1)
+        first = len(plain_state_indices(DELTA_ROBOT))
+        x[..., first : first + 3] += GAIN * np.cumsum(actions[..., :3], axis=1)
+        return x
+
+
+def state(x=0.0):
+    return np.array([x, 0, 0, np.pi, 0, 0, 0.04])
+
+
+def chunk(speed=0.3, closes_at=None):
+    made = np.zeros((N, 7))
+    made[:, 0] = speed
+    made[:, 6] = -1.0
+    if closes_at is not None:
+        made[closes_at:, 6] = 1.0
+    return made
+
+
+def accelerator(**more):
+    engine = Engine(DELTA_ROBOT, lambda: OneRatePerChunk(FixedRate(2.0)), world_model=ObedientArm(), caution=CAUTION)
+    return ChunkAccelerator(engine, **more)
+
+
+def test_an_arm_that_gets_there_runs_on_and_one_that_does_not_is_given_the_policys_own_chunk():
+    runs = accelerator()
+    first = runs.shorten(chunk(), state(), state())
+    assert len(first.actions) == N // 2
+    moved = GAIN * first.actions[:, 0].sum()
+    assert len(runs.shorten(chunk(), state(moved), state(moved)).actions) == N // 2
+    held = runs.shorten(chunk(), state(moved + 0.001), state(moved + 0.001))
+    assert held.reason == "held back"
+    assert np.array_equal(held.actions, chunk())
+    runs.reset()
+    assert runs.shorten(chunk(), state(), state()).reason is None  # another episode, nothing is expected yet
+
+
+def test_a_caller_that_asks_again_half_way_is_not_taken_for_an_arm_that_is_held_back():
+    runs = accelerator()
+    first = runs.shorten(chunk(), state(), state())
+    half = GAIN * first.actions[: len(first.actions) // 2 + 1, 0].sum()
+    assert runs.shorten(chunk(), state(half), state(half)).reason is None
+
+
+def test_ways_that_are_too_short_say_nothing():
+    path = np.stack([features(DELTA_ROBOT, state(x)) for x in (0.001, 0.002)])
+    assert not CAUTION.stalled(features(DELTA_ROBOT, state()), path, features(DELTA_ROBOT, state()))
+    far = np.stack([features(DELTA_ROBOT, state(x)) for x in (0.01, 0.02)])
+    assert CAUTION.stalled(features(DELTA_ROBOT, state()), far, features(DELTA_ROBOT, state()))
+
+
+@pytest.mark.parametrize("closes_at", [0, 2, 7])
+def test_an_arm_too_fast_to_close_runs_the_first_commands_as_they_are_with_an_open_gripper(closes_at):
+    made = chunk(closes_at=closes_at)
+    fast = observe(DELTA_ROBOT, state(0.01), state())
+    first = CAUTION.slow_down(fast, made, chunk()[0])
+    assert len(first) == min(closes_at or PAUSE, PAUSE)
+    assert np.array_equal(first[:, :6], made[: len(first), :6])
+    assert (first[:, 6] == -1.0).all()
+
+
+def test_slow_arms_closed_grippers_and_chunks_that_do_not_close_are_left_alone():
+    fast, slow = (observe(DELTA_ROBOT, state(speed), state()) for speed in (0.01, RUSH * APPROACH - 1e-6))
+    closing, opened, closed = chunk(closes_at=5), chunk()[0], chunk(closes_at=0)[0]
+    assert CAUTION.slow_down(slow, closing, opened) is None
+    assert CAUTION.slow_down(fast, chunk(), opened) is None
+    assert CAUTION.slow_down(fast, chunk(closes_at=0), closed) is None
+    assert CAUTION.slow_down(fast, closing, opened) is not None
+
+
+def test_a_policy_is_not_put_off_for_ever_and_not_at_all_at_rate_one():
+    runs = accelerator()
+    runs.shorten(chunk(), state(), state())
+    lengths = []
+    for step in range(PAUSES + 1):
+        x = 0.1 * (step + 1)
+        lengths.append(len(runs.shorten(chunk(closes_at=3), state(x), state(x - 0.02)).actions))
+    assert lengths == [3] * PAUSES + [N // 2]
+    runs.max_rate = 1.0
+    assert len(runs.shorten(chunk(closes_at=3), state(0.9), state(0.88)).actions) == N
