@@ -29,8 +29,9 @@ def test_an_impulse_response_is_found_again():
     assert impulse_response(commands, unrelated, 5)[1] < 0.3
 
 
-def test_no_motion_or_too_little_data_explains_nothing():
-    still = [np.zeros((30, 3))]
+def test_no_motion_too_little_data_and_commands_that_never_change_explain_nothing():
+    still, steady = [np.zeros((30, 3))], [np.ones((30, 3))]
+    assert impulse_response(steady, steady, 5)[1] == 0.0
     assert impulse_response(still, still, 5)[1] == 0.0
     assert impulse_response([np.ones((3, 3))], [np.ones((3, 3))], 5)[1] == 0.0
 

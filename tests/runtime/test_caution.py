@@ -34,6 +34,9 @@ class ObedientArm:
         x[..., first : first + 3] += GAIN * np.cumsum(actions[..., :3], axis=1)
         return x
 
+    def save(self, directory):
+        raise NotImplementedError
+
 
 def state(x=0.0):
     return np.array([x, 0, 0, np.pi, 0, 0, 0.04])

@@ -16,7 +16,8 @@ from speedup_patch.runtime.patch_folder import LoadedPatch, load_patch
 
 SPEC_HELP = (
     "base, fixed:RATE, mpc:PATCH, speedcap:PATCH, retime:PATCH, a PATCH folder, "
-    "without-lead:PATCH, without-limit:PATCH, without-retiming:PATCH, or dwell+ before any of them"
+    "without-lead:PATCH, without-limit:PATCH, without-momentum:PATCH, without-retiming:PATCH, or dwell+ before any of "
+    "them"
 )
 
 
@@ -64,6 +65,10 @@ PLAIN_LEVEL = Boldness(4.0)
 """Nothing faster than demonstrated, no moment more than four times its pace."""
 
 
+PARTS = {"lead": "gripper_lead", "limit": "gripper_limit", "momentum": "momentum"}
+"""What a patch can be run without, and the switch of ``RetimingConfig`` that leaves it out."""
+
+
 def _ablated(patch: LoadedPatch, part: str, spec: str) -> Candidates:
     """The patch's options with a part taken away; its critic judges whatever chunks it is shown."""
     choices = patch.choices
@@ -71,9 +76,9 @@ def _ablated(patch: LoadedPatch, part: str, spec: str) -> Candidates:
         raise InputError(f"scheduler {spec!r}: only a patch that retimes has parts to leave out")
     if part == "retiming":
         return bind(Rates(), patch.robot, patch.limits, lead=choices.common.gripper_lead)
-    if part not in ("lead", "limit"):
-        raise InputError(f"scheduler {spec!r}: what can be left out is lead, limit or retiming, not {part!r}")
-    common = replace(choices.common, **{f"gripper_{part}": False})
+    if part not in PARTS:
+        raise InputError(f"scheduler {spec!r}: what can be left out is {', '.join(PARTS)} or retiming, not {part!r}")
+    common = replace(choices.common, **{PARTS[part]: False})
     return bind(replace(choices, common=common), patch.robot, patch.limits)
 
 

@@ -29,10 +29,16 @@ def find_limits(view: View) -> tuple[RobotLimits | None, str | None]:
     named = [arm.name for arm in view.robot.arms if arm.gripper is not None]
     return RobotLimits(
         arms=tuple(
-            ArmLimit(arm.name, hz * limit.speed, hz * limit.turn, limit.lag, limit.lag / hz) for arm, limit in arms
+            ArmLimit(arm.name, hz * limit.speed, hz * limit.turn, limit.lag, limit.lag / hz, limit.gain or None)
+            for arm, limit in arms
         ),
         grippers=tuple(
-            GripperLimit(name, _stroke(limit.opening, hz), _stroke(limit.closing, hz))
+            GripperLimit(
+                name,
+                _stroke(limit.opening, hz),
+                _stroke(limit.closing, hz),
+                None if limit.approach is None else hz * limit.approach,
+            )
             for name, limit in zip(named, limits.grippers, strict=True)
         ),
         saturation=_saturation(view),

@@ -136,11 +136,17 @@ def _limit_lines(inspection: Inspection) -> list[str]:
 def _robot_limits(limits: RobotLimits) -> list[str]:
     lines = [
         f"  arm {arm.arm}: {arm.metres_per_second:.2f} m/s, {arm.radians_per_second:.2f} rad/s"
-        + (f"; {arm.lag_steps:.0f} steps ({arm.lag_seconds:.2f} s) behind its commands" if arm.lag_steps else "")
+        + (f"; {arm.lag_steps:.1f} steps ({arm.lag_seconds:.2f} s) behind its commands" if arm.lag_steps else "")
+        + (f"; a motion command of 1 moves it {1000 * arm.metres_per_command:.1f} mm" if arm.metres_per_command else "")
         for arm in limits.arms
     ]
     lines += [
         f"  gripper {grip.arm}: {_stroke_limit('opening', grip.opening)}; {_stroke_limit('closing', grip.closing)}"
+        + (
+            ""
+            if (speed := grip.approach_metres_per_second) is None
+            else f"; its arm has slowed to {speed:.3f} m/s by then"
+        )
         for grip in limits.grippers
     ]
     return lines + [

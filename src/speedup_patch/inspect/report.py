@@ -82,7 +82,9 @@ class ArmLimit:
     radians_per_second: float
     lag_steps: float
     lag_seconds: float
-    """How far it is behind its commands; 0 where commands are no targets."""
+    """How far it is behind its commands, which is also how long it runs on when they stop."""
+    metres_per_command: float | None
+    """How far a motion command of 1 moves it; None where commands are targets."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,8 @@ class GripperLimit:
     arm: str
     opening: StrokeLimit
     closing: StrokeLimit
+    approach_metres_per_second: float | None
+    """How fast its arm still is just before it closes; None where it never does."""
 
 
 @dataclass(frozen=True)

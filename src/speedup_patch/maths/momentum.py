@@ -10,7 +10,8 @@ def impulse_response(
     commands: list[Float[np.ndarray, "_ 3"]], motions: list[Float[np.ndarray, "_ 3"]], steps: int
 ) -> tuple[Float[np.ndarray, " steps"], float]:
     """(h, explained): the motion h[k] that one unit of command makes k steps later, and the share of all motion that
-    this explains; ``motions[t]`` is what happened while ``commands[t]`` was followed. Zero without motion or data."""
+    this explains; ``motions[t]`` is what happened while ``commands[t]`` was followed. Zero without motion or data, and
+    where commands hardly change, so that they do not tell early from late."""
     rows = [
         np.stack([command[steps - 1 - k : len(command) - k] for k in range(steps)], axis=-1).reshape(-1, steps)
         for command in commands
@@ -20,7 +21,9 @@ def impulse_response(
     if not rows or not np.concatenate(moved).any():
         return np.zeros(steps), 0.0
     told, seen = np.concatenate(rows), np.concatenate(moved)
-    response = np.linalg.lstsq(told, seen, rcond=None)[0]
+    response, _, rank, _ = np.linalg.lstsq(told, seen, rcond=1e-6)
+    if rank < steps:
+        return np.zeros(steps), 0.0
     return response, 1.0 - float(np.square(seen - told @ response).sum() / np.square(seen).sum())
 
 
