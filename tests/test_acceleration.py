@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
-from speedup_patch.acceleration import accelerate
+from speedup_patch.acceleration import Merging, accelerate
 from speedup_patch.robots import ALOHA
 from speedup_patch.warp import Warp, uniform_warp
 from stand_ins import DELTA_ROBOT
@@ -51,9 +51,18 @@ def test_gripper_takes_the_last_command_of_each_window():
     assert shortened[:, 6].tolist() == [1, -1]
 
 
-@pytest.mark.parametrize("merge", ["exact", "sum"])
+def test_a_straight_cut_keeps_the_direction_of_the_motion_as_a_whole():
+    chunk = np.tile([0.9, 0.3, -0.15, 0.0, 0.0, 0.6, 1.0], (4, 1))
+    bent, straight = (accelerate(DELTA_ROBOT, chunk, uniform_warp(4, 2.0), Merging(straight=cut)) for cut in (False, True))
+    np.testing.assert_allclose(bent.actions[0, :3], [1.0, 0.6, -0.3])
+    np.testing.assert_allclose(straight.actions[0, :6], chunk[0, :6] / 0.9)
+    np.testing.assert_allclose(straight.lost[:6], 2 * np.abs(chunk[0, :6]) * (2 - 1 / 0.9))
+    assert (straight.actions[:, 6] == 1.0).all()
+
+
+@pytest.mark.parametrize("merge", [Merging("exact"), Merging("sum"), Merging(straight=True)])
 def test_batches_equal_single_chunks(merge):
-    chunks = np.random.default_rng(0).normal(size=(5, 10, 7)) * 0.1
+    chunks = np.random.default_rng(0).normal(size=(5, 10, 7)) * 0.4
     warp = Warp(np.array([1.5, 4.0, 7.25, 10.0]), 10)
     together = accelerate(DELTA_ROBOT, chunks, warp, merge).actions
     alone = np.stack([accelerate(DELTA_ROBOT, chunk, warp, merge).actions for chunk in chunks])

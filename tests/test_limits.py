@@ -121,7 +121,7 @@ def test_how_an_arm_answers_motions_and_how_slowly_it_grasps_is_found_again():
     arm, gripper = limits.arms[0], limits.grippers[0]
     assert arm.gain == pytest.approx(response.sum(), rel=1e-3)
     assert arm.lag == pytest.approx((response * np.arange(4)).sum() / response.sum(), rel=1e-2)
-    assert 0 < gripper.approach <= 0.1 * response.sum() * np.sqrt(3) < arm.speed
+    assert 0 < gripper.closing.approach <= 0.1 * response.sum() * np.sqrt(3) < arm.speed
     assert all(arm.gain == 0 for arm in read_limits(ALOHA, gripper_demonstrations(3, 0.1, 1)).arms)
 
 

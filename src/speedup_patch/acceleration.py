@@ -23,6 +23,15 @@ RotationMerge = Literal["exact", "sum"]
 """How delta rotations merge: composed on SO(3), or added up as in the paper."""
 
 
+class Merging(NamedTuple):
+    """How motions (delta actions) are added up."""
+
+    rotations: RotationMerge = "exact"
+    straight: bool = False
+    """Whether what exceeds an action limit is cut off all motions alike, which keeps their direction; else each of them
+    is cut by itself, as robots do."""
+
+
 class Accelerated(NamedTuple):
     """A shortened chunk, and per action dimension how much commanded motion the robot's limits cut off."""
 
@@ -31,7 +40,7 @@ class Accelerated(NamedTuple):
 
 
 def accelerate(
-    robot: Robot, chunks: Float[np.ndarray, "*B n A"], warp: Warp, rotations: RotationMerge = "exact"
+    robot: Robot, chunks: Float[np.ndarray, "*B n A"], warp: Warp, merging: Merging = Merging()
 ) -> Accelerated:
     """The commands that run ``chunks`` along ``warp``: every group of dimensions by its own rule.
 
@@ -40,7 +49,7 @@ def accelerate(
     """
     if len(warp) == warp.original:
         return Accelerated(chunks, np.zeros((*chunks.shape[:-2], chunks.shape[-1])))
-    return accelerate_along(robot, chunks, warp.positions, warp.delays, rotations, warp.carried)
+    return accelerate_along(robot, chunks, warp.positions, warp.delays, merging, warp.carried)
 
 
 def accelerate_along(
@@ -48,21 +57,23 @@ def accelerate_along(
     chunks: Float[np.ndarray, "*B n A"],
     positions: Float[np.ndarray, "*#B l"],
     delays: Mapping[int, GripperDelays],
-    rotations: RotationMerge = "exact",
+    merging: Merging = Merging(),
     carried: Float[np.ndarray, "*#B A"] | None = None,
 ) -> Accelerated:
     """As ``accelerate`` for chunks that may each have positions of their own, padded by repeating the last."""
     lost = np.zeros((*chunks.shape[:-2], chunks.shape[-1]))
     actions = np.empty((*chunks.shape[:-2], positions.shape[-1], chunks.shape[-1]), dtype=chunks.dtype)
+    motions: list[int] = []
     for group, columns in robot.resampled_together:
         part = list(columns)
-        piece = _resample_group(group, chunks[..., part], positions, rotations)
-        if group.mode == "delta":
-            low, high = robot.action_low[part], robot.action_high[part]
-            piece, lost[..., part] = saturate(piece, low, high)
-            if carried is not None:  # after the cut, or what is cut off would be momentum's share
-                piece = np.clip(piece - _spread(carried[..., part], positions, chunks.shape[-2]), low, high)
-        actions[..., part] = piece
+        actions[..., part] = _resample_group(group, chunks[..., part], positions, merging.rotations)
+        motions += part if group.mode == "delta" else []
+    if motions:
+        low, high = robot.action_low[motions], robot.action_high[motions]
+        within, lost[..., motions] = saturate(actions[..., motions], low, high, merging.straight)
+        if carried is not None:  # after the cut, or what is cut off would be momentum's share
+            within = np.clip(within - _spread(carried[..., motions], positions, chunks.shape[-2]), low, high)
+        actions[..., motions] = within
     if delays:
         columns, measured = list(delays), list(delays.values())
         actions[..., columns] = _read_ahead(chunks[..., columns], actions[..., columns], positions, measured)

@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float, Int
 
-from speedup_patch.acceleration import RotationMerge, accelerate_along
+from speedup_patch.acceleration import Merging, RotationMerge, accelerate_along
 from speedup_patch.errors import InputError
 from speedup_patch.limits import Limits
 from speedup_patch.maths.retiming import warp_lengths
@@ -33,6 +33,11 @@ class Rates:
     def fastest(self) -> float:
         """The largest rate that any moment of a chunk may run at."""
         return self.values[-1]
+
+    @property
+    def merging(self) -> Merging:
+        """How motions are added up."""
+        return Merging(self.rotations)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -65,7 +70,8 @@ class Retimings:
     )
     """The choices."""
     common: RetimingConfig = field(default_factory=RetimingConfig)
-    rotations: ClassVar[RotationMerge] = "exact"
+    merging: ClassVar[Merging] = Merging(straight=True)
+    """How motions are added up."""
 
     def __post_init__(self) -> None:
         if not self.levels or len(set(self.levels)) != len(self.levels):
@@ -212,5 +218,5 @@ def shorten_all(
     repeated = np.broadcast_to(chunks[:, None], (len(chunks), positions.shape[1], *chunks.shape[1:]))
     carried = candidates.carried(paths, chunks)
     off = None if carried is None else carried[:, None]
-    actions = accelerate_along(robot, repeated, positions, candidates.delays, candidates.choices.rotations, off).actions
+    actions = accelerate_along(robot, repeated, positions, candidates.delays, candidates.choices.merging, off).actions
     return Options(actions, positions, warp_lengths(positions), carried)

@@ -4,11 +4,11 @@ Everything is read from demonstrations, in units of one control step. The start 
 the first command says nothing about the demonstrator), and so are outliers: a limit is what most episodes reach.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from speedup_patch.data import Demonstrations, Episode, sent_actions
 from speedup_patch.errors import InputError
@@ -35,7 +35,7 @@ FREE = 0.25
 EXPLAINED = 0.5
 """Motion commands are taken to move an arm as they say when they explain this share of its motion."""
 APPROACH_SECONDS = 0.25
-"""How long before a gripper closes its arm is watched."""
+"""How long before a stroke the arm is watched."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,8 @@ class StrokeLimits:
     """How many strokes were seen; without any, delay is 0 and speed a whole range."""
     jumps: bool = False
     """Whether commands jump from end to end: the fingers then go as fast as they can, and nothing makes them faster."""
+    approach: float | None = None
+    """How fast (metres per control step) the end-effector still is just before such a stroke; None if none was seen."""
 
 
 @dataclass(frozen=True)
@@ -73,9 +75,6 @@ class GripperLimits:
     scale: "FingerScale"
     opening: StrokeLimits
     closing: StrokeLimits
-    approach: float | None = None
-    """How fast (metres per control step) the end-effector still is just before the gripper closes; None if it never
-    does."""
 
 
 @dataclass(frozen=True)
@@ -182,6 +181,12 @@ def told_opening(gripper: Gripper, actions: Float[np.ndarray, "T A"]) -> Float[n
     return np.clip((command - gripper.closed) / (gripper.open - gripper.closed), 0.0, 1.0)
 
 
+def told_strokes(gripper: Gripper, actions: Float[np.ndarray, "T A"], opens: bool) -> Int[np.ndarray, " S"]:
+    """The steps at which a gripper that was closed is told to open, or the other way round."""
+    there = (told_opening(gripper, actions) >= 0.5) == opens
+    return np.flatnonzero(~there[:-1] & there[1:]) + 1
+
+
 def _finger_scale(robot: Robot, gripper: Gripper, episodes: list[Episode]) -> FingerScale:
     if robot.drives.get(gripper.action) in gripper.state and len(gripper.state) == 1:
         return FingerScale((1.0,), gripper.closed, gripper.open - gripper.closed)  # the command is where the fingers go
@@ -238,18 +243,20 @@ def _gripper_limits(robot: Robot, gripper: Gripper, episodes: list[Episode]) -> 
         told, shown = told_opening(gripper, episode.actions), scale.shown(episode.states[:, list(gripper.state)])
         strokes[True] += _rising_strokes(told, shown)
         strokes[False] += _rising_strokes(1.0 - told, 1.0 - shown)
-    approach = _approach_speed(robot, gripper, episodes)
-    return GripperLimits(scale, _stroke_limits(strokes[True]), _stroke_limits(strokes[False]), approach)
+    opening, closing = (
+        replace(_stroke_limits(strokes[opens]), approach=_approach_speed(robot, gripper, episodes, opens))
+        for opens in (True, False)
+    )
+    return GripperLimits(scale, opening, closing)
 
 
-def _approach_speed(robot: Robot, gripper: Gripper, episodes: list[Episode]) -> float | None:
-    """What most arms stay within in the moments before they close their grippers."""
+def _approach_speed(robot: Robot, gripper: Gripper, episodes: list[Episode], opens: bool) -> float | None:
+    """What most arms stay within in the moments before they open, or close, their grippers."""
     arm = [arm.gripper for arm in robot.arms].index(gripper)
     before = max(round(APPROACH_SECONDS * robot.control_hz), 1)
     tops: list[float] = []
     for episode in episodes:
-        open_ = told_opening(gripper, episode.actions) >= 0.5
-        for step in (int(step) for step in np.flatnonzero(open_[:-1] & ~open_[1:]) + 1 if step > before):
+        for step in (int(step) for step in told_strokes(gripper, episode.actions, opens) if step > before):
             places = robot.poses(episode.states[step - before : step + 1].astype(np.float64))[:, arm, :3]
             tops.append(float(np.linalg.norm(np.diff(places, axis=0), axis=1).max()))
     return float(np.quantile(tops, REACHED_BY)) if tops else None
@@ -293,7 +300,6 @@ def limits_from_json(document: Any, robot: Robot) -> Limits:
                     FingerScale(tuple(part["scale"]["signs"]), part["scale"]["low"], part["scale"]["span"]),
                     StrokeLimits(**part["opening"]),
                     StrokeLimits(**part["closing"]),
-                    part.get("approach"),
                 )
                 for part in document["grippers"]
             ),

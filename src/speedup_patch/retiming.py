@@ -55,12 +55,17 @@ class RetimingConfig:
     turn: float = 1.0
     """How many times as fast as demonstrated turns may be where they are commanded as motions: a fast turn drags the
     arm off its path, and nothing in such commands brings it back."""
-    momentum: bool = True
-    """Where motions are commanded, what the arm's momentum makes beside the chunk's path is taken off."""
+    momentum: float = 0.5
+    """Where motions are commanded, which share of what the arm's momentum makes beside the chunk's path is taken off: the
+    policy, which is asked again while the arm is still running on, makes up for the rest itself."""
 
     def __post_init__(self) -> None:
-        if not (self.overdrive >= 1 and self.change > 0 and self.slack >= 0 and self.settle >= 0 and self.turn >= 1):
-            raise InputError(f"retiming needs overdrive and turn >= 1, change > 0, slack and settle >= 0, not {self}")
+        at_least_one = self.overdrive >= 1 and self.turn >= 1
+        if not (at_least_one and self.change > 0 and self.slack >= 0 and self.settle >= 0 and 0 <= self.momentum <= 1):
+            raise InputError(
+                "retiming needs overdrive and turn >= 1, change > 0, slack and settle >= 0, and momentum between 0 "
+                f"and 1, not {self}"
+            )
 
 
 class Retiming:
@@ -93,7 +98,7 @@ class Retiming:
     def carried(
         self, paths: Float[np.ndarray, "N m X"], chunks: Float[np.ndarray, "N n A"]
     ) -> Float[np.ndarray, "N A"] | None:
-        """The motion beside every chunk's path that its arm's momentum makes; None where no arm is told motions."""
+        """What is taken off every chunk for its arm's momentum; None where no arm is told motions."""
         told = [
             (number, columns, arm)
             for number, (columns, arm) in enumerate(zip(self.robot.translations, self.limits.arms, strict=True))
@@ -107,7 +112,7 @@ class Retiming:
         for number, columns, arm in told:
             part = list(columns)
             carried[:, part] = carried_motion(chunks[..., part], moved[:, number], arm.lag, arm.gain, beyond)
-        return carried
+        return self.config.momentum * carried
 
     def _speed_limits(self, level: Boldness) -> list[float]:
         """How fast arms may move, arms may turn, and fingers may open and close."""

@@ -176,9 +176,27 @@ def test_saturation_reports_what_it_cuts(seed: int):
     np.testing.assert_array_equal(nothing, 0.0)
 
 
-def test_saturation_keeps_single_precision_and_open_limits():
+@given(seed=seeds)
+@few
+def test_straight_saturation_keeps_directions_and_goes_as_far_as_the_limits_allow(seed: int):
+    rng = np.random.default_rng(seed)
+    actions, limit = rng.normal(size=(2, 5, 3)), rng.uniform(0.1, 2, size=3)
+    kept, lost = resampling.saturate(actions, -limit, limit, straight=True)
+    assert (np.abs(kept) <= limit + 1e-12).all()
+    share = (np.abs(actions) / limit).max(axis=-1, keepdims=True)
+    np.testing.assert_allclose(kept * np.maximum(share, 1.0), actions, atol=1e-12)
+    np.testing.assert_allclose(lost, np.abs(actions - kept).sum(axis=1), atol=1e-12)
+
+
+@pytest.mark.parametrize(("straight", "second"), [(False, -7.0), (True, -1.4)])
+def test_saturation_keeps_single_precision_and_open_limits(straight: bool, second: float):
     actions = np.array([[5.0, -7.0]], dtype=np.float32)
-    clipped, lost = resampling.saturate(actions, np.array([-1.0, -np.inf]), np.array([1.0, np.inf]))
+    clipped, lost = resampling.saturate(actions, np.array([-1.0, -np.inf]), np.array([1.0, np.inf]), straight)
     assert clipped.dtype == np.float32
-    np.testing.assert_array_equal(clipped, [[1.0, -7.0]])
-    np.testing.assert_array_equal(lost, [4.0, 0.0])
+    np.testing.assert_allclose(clipped, [[1.0, second]], rtol=1e-6)
+    np.testing.assert_allclose(lost, [4.0, 7.0 + second], rtol=1e-6)
+
+
+def test_a_motion_that_the_robot_cannot_make_does_not_cut_the_others():
+    kept, _ = resampling.saturate(np.array([[0.5, 0.1]]), np.array([-1.0, 0.0]), np.array([1.0, 0.0]), straight=True)
+    np.testing.assert_array_equal(kept, [[0.5, 0.0]])

@@ -1,4 +1,6 @@
-"""Arms that are told motions: what holds them back is not pressed on, and grippers do not close in full flight."""
+"""Arms that are told motions: what holds them back is not pressed on, and grippers do not work in full flight."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -6,18 +8,18 @@ import pytest
 from speedup_patch.baselines import FixedRate, OneRatePerChunk
 from speedup_patch.limits import ArmLimits, FingerScale, GripperLimits, Limits, StrokeLimits
 from speedup_patch.observations import features, observe, plain_state_indices
-from speedup_patch.runtime.accelerator import PAUSES, ChunkAccelerator
+from speedup_patch.runtime.accelerator import LONGEST_PAUSE_SECONDS, ChunkAccelerator
 from speedup_patch.runtime.caution import PAUSE_SECONDS, RUSH, Caution
 from speedup_patch.runtime.engine import Engine
 from stand_ins import DELTA_ROBOT
 
 N = 10
 GAIN, SPEED, APPROACH = 0.01, 0.012, 0.003
-STROKE = StrokeLimits(2.0, 0.1, 5, jumps=True)
+STROKE = StrokeLimits(2.0, 0.1, 5, jumps=True, approach=APPROACH)
 LIMITS = Limits(
     (ArmLimits(SPEED, 0.05, 0.0, 0.01, GAIN),),
     (),
-    (GripperLimits(FingerScale((1.0,), 0.0, 1.0), STROKE, STROKE, APPROACH),),
+    (GripperLimits(FingerScale((1.0,), 0.0, 1.0), STROKE, STROKE),),
 )
 CAUTION = Caution(DELTA_ROBOT, LIMITS)
 PAUSE = round(PAUSE_SECONDS * DELTA_ROBOT.control_hz)
@@ -42,12 +44,16 @@ def state(x=0.0):
     return np.array([x, 0, 0, np.pi, 0, 0, 0.04])
 
 
-def chunk(speed=0.3, closes_at=None):
+OPEN, CLOSED = -1.0, 1.0
+
+
+def chunk(speed=0.3, closes_at=None, begins=OPEN):
+    """``begins`` closed, the chunk opens where it would have closed."""
     made = np.zeros((N, 7))
     made[:, 0] = speed
-    made[:, 6] = -1.0
+    made[:, 6] = begins
     if closes_at is not None:
-        made[closes_at:, 6] = 1.0
+        made[closes_at:, 6] = -begins
     return made
 
 
@@ -83,17 +89,18 @@ def test_ways_that_are_too_short_say_nothing():
     assert CAUTION.stalled(features(DELTA_ROBOT, state()), far, features(DELTA_ROBOT, state()))
 
 
-@pytest.mark.parametrize("closes_at", [0, 2, 7])
-def test_an_arm_too_fast_to_close_runs_the_first_commands_as_they_are_with_an_open_gripper(closes_at):
-    made = chunk(closes_at=closes_at)
+@pytest.mark.parametrize("begins", [OPEN, CLOSED])
+@pytest.mark.parametrize("at", [0, 1, 7])
+def test_an_arm_too_fast_for_a_stroke_runs_the_first_commands_as_they_are_with_its_gripper_as_it_was(at, begins):
+    made = chunk(closes_at=at, begins=begins)
     fast = observe(DELTA_ROBOT, state(0.01), state())
-    first = CAUTION.slow_down(fast, made, chunk()[0])
-    assert len(first) == min(closes_at or PAUSE, PAUSE)
+    first = CAUTION.slow_down(fast, made, chunk(begins=begins)[0])
+    assert len(first) == min(at or PAUSE, PAUSE)
     assert np.array_equal(first[:, :6], made[: len(first), :6])
-    assert (first[:, 6] == -1.0).all()
+    assert (first[:, 6] == begins).all()
 
 
-def test_slow_arms_closed_grippers_and_chunks_that_do_not_close_are_left_alone():
+def test_slow_arms_and_chunks_without_a_stroke_are_left_alone():
     fast, slow = (observe(DELTA_ROBOT, state(speed), state()) for speed in (0.01, RUSH * APPROACH - 1e-6))
     closing, opened, closed = chunk(closes_at=5), chunk()[0], chunk(closes_at=0)[0]
     assert CAUTION.slow_down(slow, closing, opened) is None
@@ -102,13 +109,21 @@ def test_slow_arms_closed_grippers_and_chunks_that_do_not_close_are_left_alone()
     assert CAUTION.slow_down(fast, closing, opened) is not None
 
 
+def test_opening_and_closing_each_have_a_speed_and_one_that_was_never_seen_has_none():
+    limits = replace(LIMITS, grippers=(replace(LIMITS.grippers[0], opening=replace(STROKE, approach=None)),))
+    fast, caution = observe(DELTA_ROBOT, state(0.01), state()), Caution(DELTA_ROBOT, limits)
+    opened, closed = chunk()[0], chunk(begins=CLOSED)[0]
+    assert caution.slow_down(fast, chunk(closes_at=5), opened) is not None
+    assert caution.slow_down(fast, chunk(closes_at=5, begins=CLOSED), closed) is None
+
+
 def test_a_policy_is_not_put_off_for_ever_and_not_at_all_at_rate_one():
     runs = accelerator()
     runs.shorten(chunk(), state(), state())
-    lengths = []
-    for step in range(PAUSES + 1):
+    lengths, pauses = [], int(np.ceil(LONGEST_PAUSE_SECONDS * DELTA_ROBOT.control_hz / PAUSE))
+    for step in range(pauses + 1):
         x = 0.1 * (step + 1)
         lengths.append(len(runs.shorten(chunk(closes_at=3), state(x), state(x - 0.02)).actions))
-    assert lengths == [3] * PAUSES + [N // 2]
+    assert lengths == [PAUSE] * pauses + [N // 2]
     runs.max_rate = 1.0
     assert len(runs.shorten(chunk(closes_at=3), state(0.9), state(0.88)).actions) == N

@@ -37,7 +37,6 @@ def find_limits(view: View) -> tuple[RobotLimits | None, str | None]:
                 name,
                 _stroke(limit.opening, hz),
                 _stroke(limit.closing, hz),
-                None if limit.approach is None else hz * limit.approach,
             )
             for name, limit in zip(named, limits.grippers, strict=True)
         ),
@@ -66,10 +65,11 @@ def _cut(episode: Episode, rows: slice) -> Episode:
 
 
 def _stroke(limit: StrokeLimits, hz: float) -> StrokeLimit:
+    approach = None if limit.approach is None else hz * limit.approach
     if not limit.strokes or limit.speed <= 0:
-        return StrokeLimit(limit.strokes, None, None, None, None, limit.jumps)
+        return StrokeLimit(limit.strokes, None, None, None, None, limit.jumps, approach)
     steps = 1.0 / limit.speed
-    return StrokeLimit(limit.strokes, limit.delay, limit.delay / hz, steps, steps / hz, limit.jumps)
+    return StrokeLimit(limit.strokes, limit.delay, limit.delay / hz, steps, steps / hz, limit.jumps, approach)
 
 
 def _saturation(view: View) -> tuple[Saturation, ...]:

@@ -142,11 +142,6 @@ def _robot_limits(limits: RobotLimits) -> list[str]:
     ]
     lines += [
         f"  gripper {grip.arm}: {_stroke_limit('opening', grip.opening)}; {_stroke_limit('closing', grip.closing)}"
-        + (
-            ""
-            if (speed := grip.approach_metres_per_second) is None
-            else f"; its arm has slowed to {speed:.3f} m/s by then"
-        )
         for grip in limits.grippers
     ]
     return lines + [
@@ -156,12 +151,14 @@ def _robot_limits(limits: RobotLimits) -> list[str]:
 
 
 def _stroke_limit(what: str, stroke: StrokeLimit) -> str:
+    speed = stroke.approach_metres_per_second
+    arm = "" if speed is None else f", the arm slowed to {speed:.3f} m/s before"
     if stroke.delay_steps is None:
-        return f"no {what} in free motion"
+        return f"no {what} in free motion{arm}"
     return (
         f"{what} starts after {stroke.delay_steps:.1f} steps ({stroke.delay_seconds:.2f} s), "
         f"takes {stroke.stroke_steps:.1f} ({stroke.stroke_seconds:.2f} s) at full speed "
-        f"({stroke.strokes} strokes{', the command jumps' if stroke.jumps else ''})"
+        f"({stroke.strokes} strokes{', the command jumps' if stroke.jumps else ''}{arm})"
     )
 
 

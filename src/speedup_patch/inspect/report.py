@@ -101,6 +101,8 @@ class StrokeLimit:
     """How long a stroke over the whole range takes at the fingers' top speed."""
     jumps: bool
     """Whether commands jump from end to end, so that the fingers go as fast as they can."""
+    approach_metres_per_second: float | None
+    """How fast the arm still is just before such a stroke; None where none was seen."""
 
 
 @dataclass(frozen=True)
@@ -110,8 +112,6 @@ class GripperLimit:
     arm: str
     opening: StrokeLimit
     closing: StrokeLimit
-    approach_metres_per_second: float | None
-    """How fast its arm still is just before it closes; None where it never does."""
 
 
 @dataclass(frozen=True)

@@ -85,10 +85,21 @@ def merge_delta_rotation(
 
 
 def saturate(
-    actions: Float[np.ndarray, "*B l D"], low: Float[np.ndarray, " D"], high: Float[np.ndarray, " D"]
+    actions: Float[np.ndarray, "*B l D"],
+    low: Float[np.ndarray, " D"],
+    high: Float[np.ndarray, " D"],
+    straight: bool = False,
 ) -> tuple[Float[np.ndarray, "*B l D"], Float[np.ndarray, "*B D"]]:
-    """(actions cut to their limits, how much was cut off each dimension in total over the l actions)."""
-    clipped = np.clip(actions, low, high).astype(actions.dtype)
+    """(actions cut to their limits, how much was cut off each dimension in total over the l actions).
+
+    ``straight`` cuts all dimensions of an action by the same share, for limits around zero.
+    """
+    kept = actions
+    if straight:
+        spans = np.where(actions >= 0, high, -low)
+        shares = np.divide(np.abs(actions), spans, out=np.zeros_like(spans), where=spans > 0)
+        kept = actions / np.maximum(shares.max(axis=-1, keepdims=True), 1.0)
+    clipped = np.clip(kept, low, high).astype(actions.dtype)
     return clipped, np.abs(actions - clipped).sum(axis=-2)
 
 

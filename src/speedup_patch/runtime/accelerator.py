@@ -16,8 +16,8 @@ from speedup_patch.runtime.decision_log import DecisionLog, LoggedDecision
 from speedup_patch.runtime.engine import Engine
 from speedup_patch.warp import Warp, cap_rate, uniform_warp
 
-PAUSES = 3
-"""How many times in a row a policy is asked again before its gripper closes."""
+LONGEST_PAUSE_SECONDS = 0.6
+"""How long a policy is asked again and again before its gripper may open or close."""
 LOGGER = logging.getLogger("speedup_patch")
 LOGGER.addHandler(logging.NullHandler())  # silent unless the program sets logging up
 
@@ -150,7 +150,7 @@ class ChunkAccelerator:
         self._velocity: Float[np.ndarray, " X"] | None = None
         self._foretold: tuple[Float[np.ndarray, " X"], Float[np.ndarray, "l X"]] | None = None
         self._last: Float[np.ndarray, " A"] | None = None
-        self._pauses = 0
+        self._paused = 0
 
     def _choose(self, o: Float[np.ndarray, " O"], chunk: Float[np.ndarray, "n A"]) -> _Choice:
         engine = self.engine
@@ -165,7 +165,7 @@ class ChunkAccelerator:
                 return _Choice(first, np.arange(1.0, len(first) + 1), None)
             warp = self._limited(self.scheduler.schedule(o, chunk))
             reason = engine.refuses(o, chunk) if engine.refuses and len(warp) < len(chunk) else None
-            actions = accelerate(engine.robot, chunk, warp, engine.rotations).actions
+            actions = accelerate(engine.robot, chunk, warp, engine.merging).actions
         except Exception:
             # Whatever goes wrong in a decision, the robot gets the policy's own chunk, never nothing.
             LOGGER.exception("the decision failed")
@@ -186,8 +186,9 @@ class ChunkAccelerator:
         caution, last = self.engine.caution, self._last
         if caution is None or last is None or self.max_rate == 1:
             return None
-        first = caution.slow_down(o, chunk, last) if self._pauses < PAUSES else None
-        self._pauses = 0 if first is None else self._pauses + 1
+        longest = LONGEST_PAUSE_SECONDS * self.engine.robot.control_hz
+        first = caution.slow_down(o, chunk, last) if self._paused < longest else None
+        self._paused = 0 if first is None else self._paused + len(first)
         return first
 
     def _within_limits(self, actions: Float[np.ndarray, "l A"]) -> Float[np.ndarray, "l A"] | None:

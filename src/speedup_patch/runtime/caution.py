@@ -1,7 +1,7 @@
 """What to watch on a robot that is told motions (deltas), where a mistake is not brought back by the next command.
 
 Two things go wrong there that no chunk shows: an arm that something holds back is pressed harder and harder by merged
-motions, and an arm that is still fast when its gripper closes closes it elsewhere than where the policy meant.
+motions, and an arm that is still fast when its gripper closes or opens does that elsewhere than the policy meant.
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Float
 
-from speedup_patch.limits import Limits, told_opening
+from speedup_patch.limits import Limits, told_strokes
 from speedup_patch.observations import encoded_poses, split_observation
 from speedup_patch.robots import Robot
 
@@ -19,8 +19,8 @@ STALLED = 0.5
 LEAST_WAY = 0.3
 """Ways below this share of one step at the arm's own speed say nothing."""
 RUSH = 1.33
-"""An arm is too fast to close its gripper beyond this many times its demonstrated approach."""
-PAUSE_SECONDS = 0.2
+"""An arm is too fast to use its gripper beyond this many times its demonstrated approach."""
+PAUSE_SECONDS = 0.1
 """How long a chunk runs as it is before the policy of an arm that was too fast is asked again."""
 
 
@@ -56,19 +56,22 @@ class Caution:
     def slow_down(
         self, o: Float[np.ndarray, " O"], chunk: Float[np.ndarray, "n A"], last: Float[np.ndarray, " A"]
     ) -> Float[np.ndarray, "m A"] | None:
-        """The first commands of the chunk as they are, grippers still open, for an arm that is too fast to close its
-        gripper within the chunk; None where none is. ``last`` is the command before."""
+        """The first commands of the chunk as they are, grippers still as they were, for an arm that is too fast for a
+        stroke of its gripper within the chunk; None where none is. ``last`` is the command before."""
         speeds = np.linalg.norm(encoded_poses(self.robot, split_observation(o)[1])[:, :3], axis=-1)
         pause = max(round(PAUSE_SECONDS * self.robot.control_hz), 1)
         with_gripper = [number for number, arm in enumerate(self.robot.arms) if arm.gripper is not None]
         commands = np.concatenate([last[None], chunk])
         for number, gripper, limit in zip(with_gripper, self.robot.grippers, self.limits.grippers, strict=True):
-            if number not in self.watched or limit.approach is None or speeds[number] <= RUSH * limit.approach:
+            if number not in self.watched:
                 continue
-            opened = told_opening(gripper, commands) >= 0.5
-            closing = np.flatnonzero(opened[:-1] & ~opened[1:])
-            if len(closing):
-                first = commands[1 : min(int(closing[0]) or pause, pause) + 1].copy()
-                first[:, gripper.action] = np.where(closing[0] == 0, last[gripper.action], first[:, gripper.action])
-                return first
+            for opens, stroke in ((False, limit.closing), (True, limit.opening)):
+                if stroke.approach is None or speeds[number] <= RUSH * stroke.approach:
+                    continue
+                begins = told_strokes(gripper, commands, opens) - 1
+                if len(begins):
+                    first = chunk[: min(int(begins[0]) or pause, pause)].copy()
+                    if begins[0] == 0:
+                        first[:, gripper.action] = last[gripper.action]
+                    return first
         return None

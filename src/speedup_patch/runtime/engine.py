@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
-from speedup_patch.acceleration import RotationMerge
+from speedup_patch.acceleration import Merging
 from speedup_patch.candidates import Candidates, Rates, Retimings
 from speedup_patch.guard import Guard
 from speedup_patch.interfaces import Scheduler, WorldModel
@@ -27,7 +27,7 @@ class Engine:
     """Schedulers may remember the episode, so that every accelerator has its own."""
     chunk_length: int | None = None
     """The only length of chunk that is taken; None takes any."""
-    rotations: RotationMerge = "exact"
+    merging: Merging = Merging()
     guard: Guard | None = None
     world_model: WorldModel | None = None
     """Predicts the velocity at the end of a chunk, for callers that do not report it."""
@@ -41,12 +41,13 @@ def patch_engine(patch: LoadedPatch, candidates: Candidates | None = None) -> En
     """The engine that runs a trained patch; with ``candidates``, on other options than it was trained for."""
     # Rate 1 is the original chunk and never violates: only choices without it can leave no safe one.
     choices, caution = patch.choices, Caution(patch.robot, patch.limits)
+    options = candidates or patch.candidates
     may_have_none = patch.no_safe_rate == "original" and isinstance(choices, Rates) and choices.values[0] > 1
     return Engine(
         robot=patch.robot,
-        new_scheduler=lambda: LearnedScheduler(patch.chooser, candidates or patch.candidates, patch.world_model),
+        new_scheduler=lambda: LearnedScheduler(patch.chooser, options, patch.world_model),
         chunk_length=patch.chunk_length,
-        rotations=choices.rotations,
+        merging=options.choices.merging,
         guard=patch.guard,
         world_model=patch.world_model,
         caution=caution if caution.watched and isinstance(choices, Retimings) else None,
