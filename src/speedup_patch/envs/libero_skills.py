@@ -158,16 +158,21 @@ def carry(
     hand: Hand, name: str, grasp: Grasp, goal: Target, clearance: float, lowest: float
 ) -> Generator[Goal, None, bool]:
     """Takes the held thing, no lower than it is now, over the goal, and from ``clearance`` metres above it down to
-    ``lowest``; False when it slipped out of the hand."""
+    ``lowest``, or as low as it gets where something nearly there is in the way; False when it slipped out of the
+    hand."""
     rotation, travel = hand.rotation, float(hand.see(name).position[2])
+    nearest, since = np.inf, 0
     for _ in range(250):
         place, thing = goal().position, hand.see(name).position
         if not holds(hand, name, grasp):
             return False
         aside = float(np.linalg.norm((thing - place)[:2]))
-        if aside < 0.01 and thing[2] - place[2] < lowest + 0.008:
+        left = float(thing[2] - place[2]) - lowest
+        since = 0 if left < nearest - 0.001 else since + 1
+        nearest = min(nearest, left)
+        if aside < 0.01 and (left < 0.008 or (since > 20 and left < 0.025)):
             return True
-        height, speed = lowest, CAREFUL if thing[2] - place[2] < lowest + 0.04 else 0.6 * TOP_SPEED
+        height, speed = lowest, CAREFUL if left < 0.04 else 0.6 * TOP_SPEED
         if aside > 0.02:
             # Nearer than 8 cm it may come down to the clearance, and lower only once it is over the goal.
             height = clearance if aside < 0.08 else max(clearance, travel - place[2])
