@@ -53,7 +53,9 @@ def test_gripper_takes_the_last_command_of_each_window():
 
 def test_a_straight_cut_keeps_the_direction_of_the_motion_as_a_whole():
     chunk = np.tile([0.9, 0.3, -0.15, 0.0, 0.0, 0.6, 1.0], (4, 1))
-    bent, straight = (accelerate(DELTA_ROBOT, chunk, uniform_warp(4, 2.0), Merging(straight=cut)) for cut in (False, True))
+    bent, straight = (
+        accelerate(DELTA_ROBOT, chunk, uniform_warp(4, 2.0), Merging(straight=cut)) for cut in (False, True)
+    )
     np.testing.assert_allclose(bent.actions[0, :3], [1.0, 0.6, -0.3])
     np.testing.assert_allclose(straight.actions[0, :6], chunk[0, :6] / 0.9)
     np.testing.assert_allclose(straight.lost[:6], 2 * np.abs(chunk[0, :6]) * (2 - 1 / 0.9))

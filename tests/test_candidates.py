@@ -270,7 +270,9 @@ def test_levels_of_retiming_must_differ(levels):
         Retimings(levels)
 
 
-@pytest.mark.parametrize("change", [{"overdrive": 0.9}, {"change": 0.0}, {"overdrive": float("nan")}, {"momentum": 1.5}])
+@pytest.mark.parametrize(
+    "change", [{"overdrive": 0.9}, {"change": 0.0}, {"overdrive": float("nan")}, {"momentum": 1.5}]
+)
 def test_a_retiming_that_cannot_be_is_refused(change):
     with pytest.raises(InputError, match="overdrive"):
         RetimingConfig(**change)

@@ -32,6 +32,9 @@ class Merging(NamedTuple):
     is cut by itself, as robots do."""
 
 
+PLAIN = Merging()
+
+
 class Accelerated(NamedTuple):
     """A shortened chunk, and per action dimension how much commanded motion the robot's limits cut off."""
 
@@ -40,7 +43,7 @@ class Accelerated(NamedTuple):
 
 
 def accelerate(
-    robot: Robot, chunks: Float[np.ndarray, "*B n A"], warp: Warp, merging: Merging = Merging()
+    robot: Robot, chunks: Float[np.ndarray, "*B n A"], warp: Warp, merging: Merging = PLAIN
 ) -> Accelerated:
     """The commands that run ``chunks`` along ``warp``: every group of dimensions by its own rule.
 
@@ -57,7 +60,7 @@ def accelerate_along(
     chunks: Float[np.ndarray, "*B n A"],
     positions: Float[np.ndarray, "*#B l"],
     delays: Mapping[int, GripperDelays],
-    merging: Merging = Merging(),
+    merging: Merging = PLAIN,
     carried: Float[np.ndarray, "*#B A"] | None = None,
 ) -> Accelerated:
     """As ``accelerate`` for chunks that may each have positions of their own, padded by repeating the last."""

@@ -56,8 +56,8 @@ class RetimingConfig:
     """How many times as fast as demonstrated turns may be where they are commanded as motions: a fast turn drags the
     arm off its path, and nothing in such commands brings it back."""
     momentum: float = 0.5
-    """Where motions are commanded, which share of what the arm's momentum makes beside the chunk's path is taken off: the
-    policy, which is asked again while the arm is still running on, makes up for the rest itself."""
+    """Where motions are commanded, which share of what the arm's momentum makes beside the chunk's path is taken off:
+    the policy, which is asked again while the arm is still running on, makes up for the rest itself."""
 
     def __post_init__(self) -> None:
         at_least_one = self.overdrive >= 1 and self.turn >= 1

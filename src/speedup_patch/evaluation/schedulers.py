@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from speedup_patch.acceleration import Merging
+from speedup_patch.acceleration import PLAIN
 from speedup_patch.baselines import FixedRate, GreedyMpc, GripperDwell, OneRatePerChunk, SpeedCap
 from speedup_patch.candidates import Candidates, Rates, Retimings, bind
 from speedup_patch.errors import InputError
@@ -40,7 +40,7 @@ def find_engine(spec: str, robot: Robot) -> Engine:
     if kind in RULES and rest:
         patch = load_patch(Path(rest), robot)
         engine = replace(patch_engine(patch), new_scheduler=lambda: RULES[kind](patch))
-        return replace(engine, caution=None, merging=Merging()) if kind == "speedcap" else engine
+        return replace(engine, caution=None, merging=PLAIN) if kind == "speedcap" else engine
     if kind.startswith("without-") and rest:
         patch = load_patch(Path(rest), robot)
         return patch_engine(patch, _ablated(patch, kind.removeprefix("without-"), spec))

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
-from speedup_patch.acceleration import Merging
+from speedup_patch.acceleration import PLAIN, Merging
 from speedup_patch.candidates import Candidates, Rates, Retimings
 from speedup_patch.guard import Guard
 from speedup_patch.interfaces import Scheduler, WorldModel
@@ -27,7 +27,7 @@ class Engine:
     """Schedulers may remember the episode, so that every accelerator has its own."""
     chunk_length: int | None = None
     """The only length of chunk that is taken; None takes any."""
-    merging: Merging = Merging()
+    merging: Merging = PLAIN
     guard: Guard | None = None
     world_model: WorldModel | None = None
     """Predicts the velocity at the end of a chunk, for callers that do not report it."""
