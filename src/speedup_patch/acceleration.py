@@ -42,9 +42,7 @@ class Accelerated(NamedTuple):
     lost: Float[np.ndarray, "*B A"]
 
 
-def accelerate(
-    robot: Robot, chunks: Float[np.ndarray, "*B n A"], warp: Warp, merging: Merging = PLAIN
-) -> Accelerated:
+def accelerate(robot: Robot, chunks: Float[np.ndarray, "*B n A"], warp: Warp, merging: Merging = PLAIN) -> Accelerated:
     """The commands that run ``chunks`` along ``warp``: every group of dimensions by its own rule.
 
     Motion that the arm's momentum makes anyway is taken off, and merged motions are cut to the robot's limits. The
