@@ -63,4 +63,8 @@ $(LIBERO_RUNS)/long_eps%.patch: | $(READY) $(LIBERO_RUNS)/long.npz
 bench-libero: $(LIBERO_READY) | $(LIBERO_POLICIES) $(LIBERO_PATCHES)  ## Make the tables of LIBERO again: 100 paired seeds per suite
 	$(LIBERO_SUP) bench libero $(BENCH_LIBERO)
 
-.PHONY: bench-libero
+bench-libero-ablation: $(LIBERO_READY) | $(LIBERO_PATCHES)  ## Measure what each part of the default is worth on LIBERO: 40 paired seeds per suite
+	$(LIBERO_SUP) bench libero --parts main --episodes 40 --out benchmarks/results/ablation_libero --schedulers base PATCH \
+		without-lead:PATCH without-limit:PATCH without-momentum:PATCH without-retiming:PATCH retime:PATCH $(BENCH_LIBERO)
+
+.PHONY: bench-libero bench-libero-ablation
