@@ -32,6 +32,9 @@ KNOB_WIDTH = 0.012
 PRESSING = 0.5
 """How hard a hand may be shoved that pulls or pushes something along."""
 
+HIGHEST_LEVEL = 0.12
+"""Metres above where it hovers that a hand goes at most."""
+
 OPEN_WIDTH = 0.075
 """Metres between fingers that have closed on nothing yet."""
 
@@ -85,14 +88,15 @@ def fixed(pose: Pose, offset: Float[np.ndarray, "3"]) -> Target:
 
 
 def reach(hand: Hand, target: Target, hover: float, level: bool = False) -> Motion:
-    """Goes above the target with open fingers; ``level`` says to stay as high as the hand is now until it is near."""
+    """Goes above the target with open fingers; ``level`` says to stay as high as the hand is now until it is near, but
+    not so high that the arm cannot get there."""
     height = float(hand.position[2]) if level else -np.inf
 
     def hovering() -> Pose:
         goal = target()
         position = goal.position + above(hover)
         if np.linalg.norm((position - hand.position)[:2]) > 0.08:
-            position[2] = max(position[2], height)
+            position[2] = max(position[2], min(height, position[2] + HIGHEST_LEVEL))
         return Pose(position, goal.rotation)
 
     return hand.move(hovering, OPEN, within=0.02)
