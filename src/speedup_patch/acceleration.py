@@ -71,7 +71,9 @@ def accelerate_along(
         motions += part if group.mode == "delta" else []
     if motions:
         low, high = robot.action_low[motions], robot.action_high[motions]
-        within, lost[..., motions] = saturate(actions[..., motions], low, high, merging.straight)
+        # A chunk that is not shortened is left to the robot as it is.
+        straight = np.asarray(merging.straight & (warp_lengths(positions) < chunks.shape[-2]))
+        within, lost[..., motions] = saturate(actions[..., motions], low, high, straight)
         if carried is not None:  # after the cut, or what is cut off would be momentum's share
             within = np.clip(within - _spread(carried[..., motions], positions, chunks.shape[-2]), low, high)
         actions[..., motions] = within

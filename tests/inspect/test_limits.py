@@ -54,7 +54,7 @@ def test_speeds_and_strokes_are_those_of_the_data_in_seconds() -> None:
     assert gripper.closing.delay_seconds == pytest.approx(gripper.closing.delay_steps / HZ)
     assert asdict(gripper.opening) == {
         "strokes": 0, "delay_steps": None, "delay_seconds": None, "stroke_steps": None, "stroke_seconds": None,
-        "jumps": False,
+        "jumps": False, "approach_metres_per_second": None,
     }  # fmt: skip
     assert gripper.closing.jumps
     shown = text(found)

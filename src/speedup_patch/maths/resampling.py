@@ -7,7 +7,7 @@ width moves nothing.
 """
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from speedup_patch.maths.poses import (
     axis_angle_to_quaternion,
@@ -88,17 +88,18 @@ def saturate(
     actions: Float[np.ndarray, "*B l D"],
     low: Float[np.ndarray, " D"],
     high: Float[np.ndarray, " D"],
-    straight: bool = False,
+    straight: bool | Bool[np.ndarray, "*#B"] = False,
 ) -> tuple[Float[np.ndarray, "*B l D"], Float[np.ndarray, "*B D"]]:
     """(actions cut to their limits, how much was cut off each dimension in total over the l actions).
 
-    ``straight`` cuts all dimensions of an action by the same share, for limits around zero.
+    Where ``straight``, all dimensions of an action are cut by the same share, for limits around zero.
     """
     kept = actions
-    if straight:
+    if np.any(straight):
         spans = np.where(actions >= 0, high, -low)
         shares = np.divide(np.abs(actions), spans, out=np.zeros_like(spans), where=spans > 0)
-        kept = actions / np.maximum(shares.max(axis=-1, keepdims=True), 1.0)
+        over = np.maximum(shares.max(axis=-1, keepdims=True), 1.0)
+        kept = actions / np.where(np.asarray(straight)[..., None, None], over, 1.0)
     clipped = np.clip(kept, low, high).astype(actions.dtype)
     return clipped, np.abs(actions - clipped).sum(axis=-2)
 
