@@ -28,6 +28,7 @@ NAMES = {
     "dwell+fixed:3": "dwell 3",
     "dwell+fixed:4": "dwell 4",
     "mpc:PATCH": "MPC",
+    "mpc:PAPER_PATCH": "paper's MPC",
     "PAPER_PATCH": "paper",
     "PATCH": "ours",
 }

@@ -27,6 +27,7 @@ LIBERO_NAMES = {
     "speedcap:PATCH": "speed cap",
     "dwell+fixed:3": "fixed 3 with gripper dwell",
     "dwell+fixed:4": "fixed 4 with gripper dwell",
+    "mpc:PAPER_PATCH": "greedy MPC, paper's preset",
     "PAPER_PATCH": "SuP, paper's preset",
     "mpc:PATCH": "greedy MPC over our retimings",
     "PATCH": "**SuP, our defaults**",

@@ -97,6 +97,7 @@ def train_patch(
         robot,
         config.world_model,
         device=device,
+        chunk_length=config.chunk_length,
         checkpoint=workspace and workspace / "world_model.safetensors",
         resume=resume,
         report=report,

@@ -5,7 +5,7 @@ from speedup_patch.errors import InputError
 from speedup_patch.pipeline import TrainingConfig
 from speedup_patch.scheduler.config import SchedulerConfig
 from speedup_patch.training import LoopConfig
-from speedup_patch.world_model.config import WorldModelConfig
+from speedup_patch.world_model.config import LONGEST_HORIZON, WorldModelConfig
 
 
 def _paper(
@@ -25,7 +25,15 @@ def _paper(
         accelerated_starts=False,
         states=20000,
         world_model=WorldModelConfig(
-            kind="gru", hidden=256, layers=3, velocity=False, residual=False, relative_actions=False, loop=loop
+            kind="gru",
+            hidden=256,
+            layers=3,
+            horizon=LONGEST_HORIZON,
+            velocity=False,
+            residual=False,
+            relative_actions=False,
+            shortcut=False,
+            loop=loop,
         ),
         scheduler=SchedulerConfig(
             encoder="gru",

@@ -52,7 +52,7 @@ class RetimingConfig:
     """How long fingers that close as fast as they can are given to grip once they have stopped, in their delays."""
     gripper_lead: bool = True
     """Gripper commands are read ahead, so that fingers and arm keep their phase."""
-    turn: float = 1.0
+    turn: float = 1.25
     """How many times as fast as demonstrated turns may be where they are commanded as motions: a fast turn drags the
     arm off its path, and nothing in such commands brings it back."""
     momentum: float = 0.5

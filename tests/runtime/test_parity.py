@@ -82,9 +82,10 @@ def test_world_models_predict_what_torch_predicts(tmp_path, kind, velocity, resi
     )
 
 
-def test_a_delta_robots_world_model_too(tmp_path):
+@pytest.mark.parametrize("shortcut", [True, False])
+def test_a_delta_robots_world_model_too(tmp_path, shortcut):
     torch.manual_seed(0)
-    shape = NetworkShape(hidden=16, layers=1, velocity=True, residual=True, relative_actions=False)
+    shape = NetworkShape(16, 1, velocity=True, residual=True, relative_actions=False, shortcut=shortcut)
     model = NetworkWorldModel(DELTA_ROBOT, "gru", DYNAMICS["gru"](DELTA_ROBOT, shape))
     model.save(tmp_path)
     export_world_model(tmp_path, DELTA_ROBOT)

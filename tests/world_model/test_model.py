@@ -62,9 +62,9 @@ def test_rows_do_not_influence_each_other(kind: Kind, monkeypatch: pytest.Monkey
 
 
 @settings(max_examples=12)
-@given(st.sampled_from(KINDS), st.booleans(), st.booleans(), st.booleans())
-def test_what_is_saved_comes_back(kind: Kind, velocity: bool, residual: bool, relative: bool) -> None:
-    model = untrained(kind, velocity=velocity, residual=residual, relative_actions=relative)
+@given(st.sampled_from(KINDS), st.booleans(), st.booleans(), st.booleans(), st.booleans())
+def test_what_is_saved_comes_back(kind: Kind, velocity: bool, residual: bool, relative: bool, shortcut: bool) -> None:
+    model = untrained(kind, velocity=velocity, residual=residual, relative_actions=relative, shortcut=shortcut)
     with TemporaryDirectory() as folder:
         model.save(Path(folder))
         again = load_world_model(Path(folder), SMALL_ARM)
@@ -106,6 +106,19 @@ def test_a_description_that_does_not_fit_is_refused(change: dict[str, object], n
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
     with pytest.raises(InputError, match=named):
         load_world_model(tmp_path, SMALL_ARM)
+
+
+def test_a_network_that_says_nothing_of_a_shortcut_has_none(tmp_path: Path) -> None:
+    model = untrained("gru", shortcut=False)
+    model.save(tmp_path)
+    path = tmp_path / "world_model.json"
+    description = json.loads(path.read_text())
+    del description["network"]["shortcut"]
+    path.write_text(json.dumps(description))
+    again = load_world_model(tmp_path, SMALL_ARM)
+    np.testing.assert_array_equal(
+        again.rollout(OBSERVATIONS[:5], chunks(5, 6)), model.rollout(OBSERVATIONS[:5], chunks(5, 6))
+    )
 
 
 def test_without_velocity_the_networks_do_not_see_it() -> None:

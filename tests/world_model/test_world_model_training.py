@@ -10,6 +10,7 @@ import torch
 from small_arm import SMALL_ARM, demonstrate
 from speedup_patch.data import Demonstrations, Episode
 from speedup_patch.errors import InputError
+from speedup_patch.observations import encoded_poses, observe_episode
 from speedup_patch.robots import ALOHA
 from speedup_patch.training import LoopConfig
 from speedup_patch.world_model.config import WorldModelConfig
@@ -104,6 +105,15 @@ def test_impossible_settings_are_refused(change: dict[str, int]) -> None:
         replace(TINY, **change)
 
 
+def test_networks_look_no_further_ahead_than_a_chunk() -> None:
+    config = replace(TINY, horizon=None)
+    for kind, chunk, seen in (("gru", 8, 8), ("gru", 100, 24), ("servo", 8, 24)):
+        _, figures = train_world_model(
+            TRAINING, HELD_OUT, SMALL_ARM, replace(config, kind=kind), device=CPU, chunk_length=chunk
+        )
+        assert max(int(name.rsplit("_", 1)[1]) for name in figures) == seen
+
+
 def test_a_delta_robot_trains_a_gru() -> None:
     rng = np.random.default_rng(0)
     states = np.cumsum(0.01 * rng.standard_normal((40, 7)), axis=0)
@@ -112,3 +122,28 @@ def test_a_delta_robot_trains_a_gru() -> None:
     model, figures = train_world_model(data, data, DELTA_ROBOT, replace(TINY, kind="auto"), device=CPU)
     assert model.kind == "gru"
     assert all(np.isfinite(list(figures.values())))
+
+
+def test_a_shortcut_foretells_commands_beyond_the_demonstrated_ones() -> None:
+    rng = np.random.default_rng(0)
+    data = Demonstrations(tuple(_motions(0.3 * rng.uniform(-1, 1, (8, 3))) for _ in range(40)), 20.0)
+    fast = [_motions(0.9 * rng.uniform(-1, 1, (8, 3))) for _ in range(20)]
+    starts = np.stack([observe_episode(DELTA_ROBOT, episode)[0] for episode in fast])
+    chunks, led_to = np.stack([e.actions[:-1] for e in fast]), np.stack([e.states[1:, :3] for e in fast])
+    config = replace(TINY, hidden=32, loop=replace(LOOP, steps=100, batch_size=64, evaluate_every=100))
+    errors = []
+    for shortcut in (False, True):
+        model, _ = train_world_model(data, data, DELTA_ROBOT, replace(config, shortcut=shortcut), device=CPU)
+        foretold = encoded_poses(DELTA_ROBOT, model.rollout(starts, chunks))[..., 0, :3]
+        errors.append(np.linalg.norm(foretold - led_to, axis=-1).mean())
+    assert errors[1] < 0.5 * errors[0]
+
+
+def _motions(commands: np.ndarray) -> Episode:
+    """A stand-in for an arm that follows motions: two thirds of each at once, the rest a step later."""
+    actions = np.zeros((len(commands) + 1, 7))
+    actions[:-1, :3] = commands
+    states = np.zeros_like(actions)
+    moved = 0.01 * commands
+    states[1:, :3] = np.cumsum(2 / 3 * moved + 1 / 3 * np.concatenate([np.zeros((1, 3)), moved[:-1]]), axis=0)
+    return Episode(states, actions, np.arange(len(actions)) / 20.0)

@@ -13,8 +13,9 @@ SCHEDULERS = (
     "speedcap:PATCH",
     "dwell+fixed:3",
     "dwell+fixed:4",
-    "mpc:PATCH",
+    "mpc:PAPER_PATCH",
     "PAPER_PATCH",
+    "mpc:PATCH",
     "PATCH",
 )
 """The schedulers of the main table; PATCH and PAPER_PATCH stand for the suite's patch and the paper's preset."""

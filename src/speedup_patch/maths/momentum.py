@@ -5,6 +5,9 @@ from jaxtyping import Float
 
 from speedup_patch.maths.paths import nearest_on_polyline
 
+SETTLING = 0.5
+"""The share of its starting velocity that an arm is taken to have left after each step, where nothing was fitted."""
+
 
 def impulse_response(
     commands: list[Float[np.ndarray, "_ 3"]], motions: list[Float[np.ndarray, "_ 3"]], steps: int

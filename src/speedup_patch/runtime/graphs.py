@@ -8,6 +8,7 @@ import onnx
 from jaxtyping import Shaped
 from onnx import TensorProto, helper, numpy_helper
 
+from speedup_patch.maths.momentum import SETTLING
 from speedup_patch.observations import command_matrix, feature_size
 from speedup_patch.robots import Robot
 from speedup_patch.scheduler.inputs import CriticShape
@@ -157,13 +158,32 @@ def any_step_graph(weights: Weights, robot: Robot, network: Mapping[str, Any]) -
     """Features x after each of L actions, for N observations: the GRU world model, normalisation included."""
     graph, x_size = Graph(weights), feature_size(robot)
     layers, hidden = int(network["layers"]), int(network["hidden"])
-    rows = graph.one("Transpose", _commands(graph, robot, network), perm=[1, 0, 2])
+    commands = _commands(graph, robot, network)
+    rows = graph.one("Transpose", commands, perm=[1, 0, 2])
     start = graph.multilayer(_network_inputs(graph, x_size, network), "encoder", "silu")
     cut = graph.constant("hidden_sizes", np.full(layers, hidden))
     states = [graph.one("Unsqueeze", part, graph.axis(0)) for part in graph.node("Split", [start, cut], layers, axis=1)]
     outputs, _ = graph.gru(rows, "recurrent", layers, starts=states)
     decoded = graph.multilayer(graph.one("Transpose", outputs, perm=[1, 0, 2]), "decoder", "silu")
+    if network.get("shortcut"):
+        decoded = graph.one("Add", decoded, _shortcut(graph, commands, x_size, network))
     return graph.model(_rollout_inputs(robot), _restored(graph, decoded, x_size, network), ("N", "L", x_size))
+
+
+def _shortcut(graph: Graph, commands: str, x_size: int, network: Mapping[str, Any]) -> str:
+    """The linear way past the GRU (see ``world_model.network.AnyStepDynamics``)."""
+    along, one = graph.constant("along", np.array(1)), graph.constant("one", np.array([1.0]))
+    first = graph.one("Gather", commands, graph.constant("first", np.array([0])), axis=2)
+    ones = graph.one("Add", graph.one("Mul", first, graph.constant("nothing", np.array([0.0]))), one)
+    time = graph.one("CumSum", ones, along)
+    observed = graph.one("Unsqueeze", _network_inputs(graph, x_size, network), graph.axis(1))
+    kinds = 2 if network["velocity"] else 1
+    x, *velocity = graph.node("Split", [observed, graph.constant("kinds", np.full(kinds, x_size))], kinds, axis=2)
+    settled = graph.one("Sub", one, graph.one("Pow", graph.constant("settling", np.array([SETTLING])), time))
+    ran_on = [graph.one("Mul", part, settled) for part in velocity]
+    parts = [graph.one("CumSum", commands, along), commands, ones, time, graph.one("Mul", x, time), *ran_on]
+    joined = graph.one("Concat", *parts, axis=2)
+    return graph.one("MatMul", joined, graph.constant("shortcut.transposed", graph.weights["shortcut.weight"].T))
 
 
 def one_step_graph(weights: Weights, robot: Robot, network: Mapping[str, Any]) -> onnx.ModelProto:

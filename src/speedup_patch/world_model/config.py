@@ -11,10 +11,12 @@ Kind = Literal["gru", "mlp", "servo"]
 KINDS: tuple[Kind, ...] = ("gru", "mlp", "servo")
 
 DEFAULT_LOOPS: dict[Kind, LoopConfig] = {
-    "gru": LoopConfig(steps=4000, batch_size=256, learning_rate=2e-3, evaluate_every=250, patience=0, seed=0),
+    "gru": LoopConfig(steps=8000, batch_size=256, learning_rate=2e-3, evaluate_every=250, patience=0, seed=0),
     "mlp": LoopConfig(steps=4000, batch_size=1024, learning_rate=1e-3, evaluate_every=250, patience=0, seed=0),
     "servo": LoopConfig(steps=400, batch_size=128, learning_rate=5e-2, evaluate_every=50, patience=0, seed=0),
 }
+
+LONGEST_HORIZON = 24
 
 
 @dataclass(frozen=True)
@@ -23,17 +25,20 @@ class WorldModelConfig:
 
     kind: Literal["auto", "gru", "mlp", "servo"] = "auto"
     """``auto`` takes the servo where the robot allows it, else the paper's GRU."""
-    hidden: int = 128
+    hidden: int = 256
     layers: int = 1
     """Hidden units and layers of the networks; the paper's size is 256 and 3."""
-    horizon: int = 24
-    """L_max, the longest stretch (control steps) that training looks ahead."""
+    horizon: int | None = None
+    """L_max, the longest stretch (control steps) that training looks ahead; None takes a chunk's length, at most
+    ``LONGEST_HORIZON``: nobody asks for more."""
     velocity: bool = True
     """Whether the networks see the last change of x besides x."""
     residual: bool = True
     """Whether the networks predict the change since the start of the stretch instead of x itself."""
     relative_actions: bool = True
     """Whether commands that are targets enter as their distance from where the robot is."""
+    shortcut: bool = True
+    """Whether the GRU is left with what a linear way past it does not explain."""
     loop: LoopConfig | None = None
     """None takes what suits the kind (``DEFAULT_LOOPS``)."""
 
@@ -41,8 +46,13 @@ class WorldModelConfig:
         if self.kind not in ("auto", *KINDS):
             raise InputError(f"unknown world model {self.kind!r}; choose one of auto, {', '.join(KINDS)}")
         for name in ("hidden", "layers", "horizon"):
-            if getattr(self, name) < 1:
-                raise InputError(f"world model: {name} must be at least 1, not {getattr(self, name)}")
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise InputError(f"world model: {name} must be at least 1, not {value}")
+
+    def resolved_horizon(self, chunk_length: int = LONGEST_HORIZON) -> int:
+        """How far to look ahead for chunks of this length."""
+        return self.horizon or min(chunk_length, LONGEST_HORIZON)
 
     def resolved_loop(self, kind: Kind) -> LoopConfig:
         """The training loop to run for this kind."""

@@ -16,7 +16,7 @@ from speedup_patch.observations import feature_poses
 from speedup_patch.reporting import HELD_OUT, Report, silent
 from speedup_patch.robots import Robot
 from speedup_patch.training import LoopConfig, adam_tensors, load_adam_tensors, train
-from speedup_patch.world_model.config import Kind, WorldModelConfig
+from speedup_patch.world_model.config import LONGEST_HORIZON, Kind, WorldModelConfig
 from speedup_patch.world_model.model import DYNAMICS, NetworkWorldModel
 from speedup_patch.world_model.network import NetworkDynamics, NetworkShape
 from speedup_patch.world_model.servo import ServoWorldModel, why_no_servo
@@ -96,22 +96,25 @@ def train_world_model(
     config: WorldModelConfig,
     *,
     device: torch.device,
+    chunk_length: int = LONGEST_HORIZON,
     checkpoint: Path | None = None,
     resume: bool = False,
     report: Report = silent,
 ) -> tuple[NetworkWorldModel | ServoWorldModel, dict[str, float]]:
-    """A world model, and how far its predictions are off on held-out demonstrations.
+    """A world model for chunks of this length, and how far its predictions are off on held-out demonstrations.
 
-    A servo is fitted in one go, in well under a minute: it writes no checkpoint.
+    A servo is fitted in one go, in well under a minute: it writes no checkpoint, and takes its time to settle, however
+    short the chunks are.
     """
-    judged = Windows(robot, held_out, config.horizon, device)
     kind = resolve_kind(config, robot)
+    horizon = config.resolved_horizon(LONGEST_HORIZON if kind == "servo" else chunk_length)
+    judged = Windows(robot, held_out, horizon, device)
     if kind == "servo":
-        model = fit_servo_world_model(training, robot, config.horizon, report)
+        model = fit_servo_world_model(training, robot, horizon, report)
         steps = len(robot.drives)
     else:
         loop = config.resolved_loop(kind)
-        windows = Windows(robot, training, config.horizon, device)
+        windows = Windows(robot, training, horizon, device)
         dynamics = build_dynamics(kind, robot, config, loop.seed)
         learner = DynamicsLearner(dynamics, windows, judged, loop, device)
         history = train(
@@ -133,7 +136,10 @@ def train_world_model(
 
 def build_dynamics(kind: Kind, robot: Robot, config: WorldModelConfig, seed: int) -> NetworkDynamics:
     """An untrained network whose weights follow from the seed alone."""
-    shape = NetworkShape(config.hidden, config.layers, config.velocity, config.residual, config.relative_actions)
+    shortcut = config.shortcut and kind == "gru"
+    shape = NetworkShape(
+        config.hidden, config.layers, config.velocity, config.residual, config.relative_actions, shortcut
+    )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return DYNAMICS[kind](robot, shape)
