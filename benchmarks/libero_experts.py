@@ -3,8 +3,9 @@
     make libero-experts            every task that has an expert, 20 starts each (two hours on one core)
 
 Every task's starts are those of its first evaluation seeds, LIBERO's initial states 0 .. 19, and experts have the time
-that policies have (demonstrations that take more than two thirds of it are not collected). The result is written
-after every task, and tasks that are already in it are left out, so that a stopped run goes on where it was.
+that policies have, less the few steps that are recorded after success (demonstrations that take more than two thirds
+of it are not collected). The result is written after every task, and tasks that are already in it are left out, so
+that a stopped run goes on where it was.
 """
 
 import json

@@ -58,7 +58,10 @@ def main() -> None:
     loop = config.scheduler.loop
     training, held_out = read_demonstrations(arguments.data).split(0.1, np.random.default_rng(0))
 
-    windows = [Windows(ALOHA, part, config.world_model.horizon, device) for part in (training, held_out)]
+    windows = [
+        Windows(ALOHA, part, config.world_model.resolved_horizon(config.chunk_length), device)
+        for part in (training, held_out)
+    ]
     model = DynamicsLearner(build_dynamics("gru", ALOHA, config.world_model, 0), *windows, loop, device)
     figures = {
         "world_model_steps_per_second": steps_per_second(

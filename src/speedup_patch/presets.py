@@ -5,7 +5,7 @@ from speedup_patch.errors import InputError
 from speedup_patch.pipeline import TrainingConfig
 from speedup_patch.scheduler.config import SchedulerConfig
 from speedup_patch.training import LoopConfig
-from speedup_patch.world_model.config import LONGEST_HORIZON, WorldModelConfig
+from speedup_patch.world_model.config import WorldModelConfig
 
 
 def _paper(
@@ -28,7 +28,7 @@ def _paper(
             kind="gru",
             hidden=256,
             layers=3,
-            horizon=LONGEST_HORIZON,
+            horizon=24,
             velocity=False,
             residual=False,
             relative_actions=False,

@@ -107,18 +107,21 @@ def train(
     stage: str,
     device: torch.device,
     checkpoint: Path | None = None,
+    made_for: Mapping[str, int] | None = None,
     resume: bool = False,
     report: Report = silent,
 ) -> History:
     """Trains on batches of sample indices below ``samples``, loads the best weights, and returns every evaluation.
 
-    A checkpoint is written at every evaluation; with ``resume`` a run goes on from it when it is there.
+    A checkpoint is written at every evaluation; with ``resume`` a run goes on from it when it is there, and was made
+    with the same settings: ``config``, and whatever else the caller names in ``made_for``.
     """
     if samples < 1:
         raise InputError(f"{stage}: there is nothing to train on")
     progress = _Progress(0, [], {})
+    settings = {"stage": stage, "samples": samples, **(made_for or {}), **asdict(config)}
     if resume and checkpoint is not None and checkpoint.exists():
-        progress = _load_checkpoint(checkpoint, learner, samples, config, stage, device)
+        progress = _load_checkpoint(checkpoint, learner, settings, device)
     report(stage, progress.step, config.steps, {})
     moved = _now_and_then(report, stage, config.steps)
     while progress.step < config.steps and not 0 < config.patience <= progress.stale:
@@ -134,7 +137,7 @@ def train(
         if progress.stale == 0:
             progress.best = _copy(learner.tensors())
         if checkpoint is not None:
-            _save_checkpoint(checkpoint, learner, progress, samples, config, stage)
+            _save_checkpoint(checkpoint, learner, progress, settings)
         figures = {**losses, **{f"{HELD_OUT}{name}": value for name, value in held_out.items()}}
         report(stage, until, config.steps, figures)
     learner.load_tensors(progress.best)
@@ -184,13 +187,9 @@ def _copy(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     return {name: tensor.detach().clone() for name, tensor in tensors.items()}
 
 
-def _save_checkpoint(
-    path: Path, learner: Learner, progress: _Progress, samples: int, config: LoopConfig, stage: str
-) -> None:
+def _save_checkpoint(path: Path, learner: Learner, progress: _Progress, settings: Mapping[str, Any]) -> None:
     metadata = {
-        "stage": stage,
-        "samples": samples,
-        "config": asdict(config),
+        "settings": settings,
         "step": progress.step,
         "history": [asdict(evaluation) for evaluation in progress.history],
     }
@@ -199,15 +198,12 @@ def _save_checkpoint(
     save_tensors(path, tensors, {"checkpoint": json.dumps(metadata)})
 
 
-def _load_checkpoint(
-    path: Path, learner: Learner, samples: int, config: LoopConfig, stage: str, device: torch.device
-) -> _Progress:
+def _load_checkpoint(path: Path, learner: Learner, asked: Mapping[str, Any], device: torch.device) -> _Progress:
     tensors, header = load_tensors(path, device)
     if "checkpoint" not in header:
         raise InputError(f"{path} is not a checkpoint of this package; train without resuming to start again")
     metadata = cast(dict[str, Any], json.loads(header["checkpoint"]))
-    asked = {"stage": stage, "samples": samples} | asdict(config)
-    made = {"stage": metadata["stage"], "samples": metadata["samples"]} | metadata["config"]
+    made = metadata.get("settings", {})
     # More steps may be asked for than the first run had: that is what going on means.
     differing = [name for name in asked if name != "steps" and made.get(name) != asked[name]]
     if differing:

@@ -66,12 +66,12 @@ def test_q_values_and_choices_are_those_of_torch_on_thousands_of_states(tmp_path
     assert same[gap > 1e-5].all()
 
 
-@pytest.mark.parametrize("kind", ["gru", "mlp"])
+@pytest.mark.parametrize(("kind", "shortcut"), [("gru", True), ("gru", False), ("mlp", False)])
 @pytest.mark.parametrize("velocity", [True, False])
 @pytest.mark.parametrize("residual", [True, False])
-def test_world_models_predict_what_torch_predicts(tmp_path, kind, velocity, residual):
+def test_world_models_predict_what_torch_predicts(tmp_path, kind, shortcut, velocity, residual):
     torch.manual_seed(0)
-    shape = NetworkShape(hidden=16, layers=2, velocity=velocity, residual=residual, relative_actions=True)
+    shape = NetworkShape(16, 2, velocity=velocity, residual=residual, relative_actions=True, shortcut=shortcut)
     model = NetworkWorldModel(ALOHA, kind, DYNAMICS[kind](ALOHA, shape))
     model.save(tmp_path)
     export_world_model(tmp_path, ALOHA)

@@ -92,6 +92,15 @@ def test_a_checkpoint_of_another_size_is_refused(tmp_path: Path) -> None:
         )
 
 
+def test_a_checkpoint_that_looked_less_far_ahead_is_refused(tmp_path: Path) -> None:
+    path, config = tmp_path / "checkpoint.safetensors", replace(TINY, horizon=None)
+    train_world_model(TRAINING, HELD_OUT, SMALL_ARM, config, device=CPU, chunk_length=8, checkpoint=path)
+    with pytest.raises(InputError, match="horizon 8 instead of 12"):
+        train_world_model(
+            TRAINING, HELD_OUT, SMALL_ARM, config, device=CPU, chunk_length=12, checkpoint=path, resume=True
+        )
+
+
 def test_auto_takes_the_servo_where_the_robot_allows_it() -> None:
     auto = WorldModelConfig("auto")
     assert resolve_kind(auto, ALOHA) == "servo"

@@ -6,7 +6,8 @@ from jaxtyping import Float
 from speedup_patch.maths.paths import nearest_on_polyline
 
 SETTLING = 0.5
-"""The share of its starting velocity that an arm is taken to have left after each step, where nothing was fitted."""
+"""The share of its first velocity that an arm is taken to keep from one step to the next, where what that comes to is
+fitted (``world_model.network``)."""
 
 
 def impulse_response(

@@ -40,7 +40,7 @@ class Graph:
     def constant(self, name: str, array: Shaped[np.ndarray, "..."]) -> str:
         """A named array; int64 stays, everything else becomes float32."""
         kind = np.int64 if array.dtype == np.int64 else np.float32
-        self.constants[name] = numpy_helper.from_array(np.ascontiguousarray(array, dtype=kind), name)
+        self.constants[name] = numpy_helper.from_array(np.asarray(array, dtype=kind, order="C"), name)
         return name
 
     def weight(self, name: str) -> str:

@@ -17,6 +17,7 @@ DEFAULT_LOOPS: dict[Kind, LoopConfig] = {
 }
 
 LONGEST_HORIZON = 24
+"""Control steps beyond which training does not look unless it is told to; longer chunks are foretold all the same."""
 
 
 @dataclass(frozen=True)
@@ -24,13 +25,13 @@ class WorldModelConfig:
     """Which dynamics to fit, how large, and how long."""
 
     kind: Literal["auto", "gru", "mlp", "servo"] = "auto"
-    """``auto`` takes the servo where the robot allows it, else the paper's GRU."""
+    """``auto`` takes the servo where the robot allows it, else a GRU."""
     hidden: int = 256
     layers: int = 1
     """Hidden units and layers of the networks; the paper's size is 256 and 3."""
     horizon: int | None = None
     """L_max, the longest stretch (control steps) that training looks ahead; None takes a chunk's length, at most
-    ``LONGEST_HORIZON``: nobody asks for more."""
+    ``LONGEST_HORIZON``."""
     velocity: bool = True
     """Whether the networks see the last change of x besides x."""
     residual: bool = True
@@ -50,7 +51,7 @@ class WorldModelConfig:
             if value is not None and value < 1:
                 raise InputError(f"world model: {name} must be at least 1, not {value}")
 
-    def resolved_horizon(self, chunk_length: int = LONGEST_HORIZON) -> int:
+    def resolved_horizon(self, chunk_length: int) -> int:
         """How far to look ahead for chunks of this length."""
         return self.horizon or min(chunk_length, LONGEST_HORIZON)
 

@@ -74,10 +74,10 @@ def load_world_model(directory: Path, robot: Robot) -> NetworkWorldModel | Servo
 
 def _read_shape(description: dict[str, Any], path: Path) -> NetworkShape:
     network = description.get("network")
-    expected = {"hidden": int, "layers": int, "velocity": bool, "residual": bool, "relative_actions": bool}
-    expected |= {"shortcut": bool}
-    if isinstance(network, dict):
-        network = {"shortcut": False} | network  # the first world models had none, and did not say so
-    if not isinstance(network, dict) or {name: type(value) for name, value in network.items()} != expected:
+    flags = ("velocity", "residual", "relative_actions", "shortcut")
+    expected = {"hidden": int, "layers": int} | dict.fromkeys(flags, bool)
+    # The first world models had no shortcut, and did not say so.
+    shape = {"shortcut": False} | network if isinstance(network, dict) else {}
+    if {name: type(value) for name, value in shape.items()} != expected:
         raise InputError(f"{path} must describe its network by {', '.join(expected)}; it says {network!r}")
-    return NetworkShape(**cast(dict[str, Any], network))
+    return NetworkShape(**cast(dict[str, Any], shape))

@@ -124,6 +124,7 @@ def train_world_model(
             stage="world model",
             device=device,
             checkpoint=checkpoint,
+            made_for={"horizon": horizon},
             resume=resume,
             report=report,
         )
