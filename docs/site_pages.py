@@ -77,7 +77,7 @@ def title(path: Path) -> str:
     first = path.read_text(encoding="utf-8").partition("\n")[0]
     if first.startswith("# "):
         return first.removeprefix("# ")
-    return (path.parent.name if path.stem == "table" else path.stem).replace("_", " ").capitalize()
+    return (path.parent.name if path.stem in {"table", "main"} else path.stem).replace("_", " ").capitalize()
 
 
 def examples_page() -> str:
