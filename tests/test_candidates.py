@@ -229,9 +229,10 @@ def test_the_chosen_option_is_what_then_runs(robot, seed):
     for chunk, _, warp, commands in (case := draw(robot, seed)).warps():
         if len(warp) == N:
             continue
-        alone = accelerate(robot, case.chunks[chunk], warp)
+        merging = case.choices.merging
+        alone = accelerate(robot, case.chunks[chunk], warp, merging)
         np.testing.assert_allclose(commands, alone.actions, atol=1e-12)
-        batch = accelerate_along(robot, case.chunks[chunk, None], warp.positions[None], warp.delays)
+        batch = accelerate_along(robot, case.chunks[chunk, None], warp.positions[None], warp.delays, merging)
         np.testing.assert_allclose(batch.actions[0], alone.actions, atol=1e-12)
         np.testing.assert_allclose(batch.lost[0], alone.lost, atol=1e-12)
 
