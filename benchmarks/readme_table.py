@@ -1,4 +1,4 @@
-"""Prints the README's tables from the committed results: `python benchmarks/readme_table.py`."""
+"""Prints the tables of README and docs/libero.md from the committed results: `python benchmarks/readme_table.py`."""
 
 import json
 from pathlib import Path
@@ -31,6 +31,11 @@ LIBERO_NAMES = {
     "PAPER_PATCH": "SuP, paper's preset",
     "mpc:PATCH": "greedy MPC over our retimings",
     "PATCH": "**SuP, our defaults**",
+    "without-lead:PATCH": "without reading grippers ahead",
+    "without-limit:PATCH": "without the limits on fingers",
+    "without-momentum:PATCH": "without taking momentum off",
+    "without-retiming:PATCH": "without retiming inside the chunk",
+    "retime:PATCH": "without a choice: demonstrated limits only",
 }
 
 
@@ -52,9 +57,9 @@ def libero_cells(rows: list[dict[str, Any] | None]) -> str:
     return " | ".join([*each, f"{100 * success:.1f}%", f"{speedup:.2f}x"])
 
 
-def print_libero() -> None:
+def print_libero(folder: str) -> None:
     """One row per scheduler, LIBERO's suites side by side."""
-    found = json.loads((RESULTS / "libero" / "main.json").read_text())["suites"]
+    found = json.loads((RESULTS / folder / "main.json").read_text())["suites"]
     rows = {suite: {row["scheduler"]: row for row in found[suite]["rows"]} for suite in LIBERO_SUITES}
     print("| | " + " | ".join(LIBERO_SUITES) + " | mean success | mean speedup |")
     print("|---" * 7 + "|")
@@ -66,15 +71,16 @@ def print_libero() -> None:
 
 
 def main() -> None:
-    """ALOHA: one row per scheduler, both tasks side by side; then LIBERO."""
+    """ALOHA: one row per scheduler, both tasks side by side; then LIBERO, and what each part is worth there."""
     tasks = ("insertion", "transfer")
     found = {task: json.loads((RESULTS / f"aloha_{task}" / "results.json").read_text())["schedulers"] for task in tasks}
     print("| | " + " | ".join(f"{task}: success | steps | speedup" for task in tasks) + " |")
     print("|---" * 7 + "|")
     for spec, name in NAMES.items():
         print(f"| {name} | " + " | ".join(cells(found[task][spec.format(task=task)]) for task in tasks) + " |")
-    print()
-    print_libero()
+    for folder in ("libero", "ablation_libero"):
+        print()
+        print_libero(folder)
 
 
 if __name__ == "__main__":
