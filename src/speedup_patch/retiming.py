@@ -38,8 +38,9 @@ class Boldness(NamedTuple):
 class RetimingConfig:
     """What all retimings of a robot share."""
 
-    overdrive: float = 1.33
-    """How far past the action limits a summed motion may be commanded; what is beyond is cut off (a quarter, here)."""
+    overdrive: float = 2.0
+    """How far past the action limits a summed motion may be commanded. What is beyond is cut off (half of it, here), so
+    that the arm stays at its limit and the policy is asked again sooner."""
     change: float = 1.0
     """How much the rate may change from one executed command to the next."""
     slack: float = 0.1

@@ -66,6 +66,10 @@ def test_a_second_call_goes_on_with_what_is_missing(config):
     added = [json.loads(line)["scheduler"] for line in episodes.read_text()[len(before) :].splitlines()]
     assert added == ["fixed:3"] * 2
     assert json.loads((config.out / "main.json").read_text())["suites"][SUITE]["command"] == "second"
+    kept = {row["scheduler"]: row["command"] for row in read_rows(config, "main")}
+    assert kept == {"base": "", "fixed:2": "", "mpc:PATCH": "first", "fixed:3": ""}
+    singles = [row["scheduler"] for row in read_rows(config, f"episodes_{SUITE}")]
+    assert sorted(singles) == sorted(2 * list(kept))
 
 
 def test_a_patch_that_is_trained_again_gets_a_run_of_its_own(config):

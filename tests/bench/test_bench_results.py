@@ -1,5 +1,6 @@
 import csv
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -42,3 +43,23 @@ def test_a_row_without_a_figure_has_a_dash_and_a_column_without_any_is_left_out(
     bare, whole = {"suite": "goal", "scheduler": "base"}, {"suite": "goal", "scheduler": "fixed:2", "speedup": 2.0}
     assert write_markdown(LAYOUT, [whole, bare]).splitlines()[-1] == "| goal | base | - |"
     assert write_markdown(LAYOUT, [bare]).splitlines()[-1] == "| goal | base |"
+
+
+def test_a_row_that_is_not_measured_again_is_kept_with_the_command_that_made_it(tmp_path):
+    keyed = replace(LAYOUT, key="scheduler")
+    rows = [{"scheduler": name, "speedup": speedup} for name, speedup in (("base", 1.0), ("a", 2.0), ("b", 3.0))]
+    save_rows(tmp_path, keyed, "goal", rows, [], MADE)
+    again = record("sup bench libero --schedulers a c", range(3))
+    save_rows(tmp_path, keyed, "goal", [rows[0], rows[1] | {"speedup": 2.5}, rows[2] | {"scheduler": "c"}], [], again)
+    found = json.loads((tmp_path / "main.json").read_text())["suites"]["goal"]["rows"]
+    assert [(row["scheduler"], row["speedup"]) for row in found] == [("base", 1.0), ("a", 2.5), ("b", 3.0), ("c", 3.0)]
+    assert [row.get("command") for row in found] == [None, None, "sup bench libero", None]
+
+
+@pytest.mark.parametrize("other", [record("sup bench libero", range(4)), MADE | {"policy_sha256": "another"}])
+def test_rows_of_other_seeds_or_another_policy_are_not_kept(tmp_path, other):
+    keyed = replace(LAYOUT, key="scheduler")
+    save_rows(tmp_path, keyed, "goal", [{"scheduler": "a", "speedup": 2.0}], [], MADE)
+    save_rows(tmp_path, keyed, "goal", [{"scheduler": "b", "speedup": 3.0}], [], other)
+    found = json.loads((tmp_path / "main.json").read_text())["suites"]["goal"]["rows"]
+    assert [row["scheduler"] for row in found] == ["b"]

@@ -1,5 +1,9 @@
 """The main table: every scheduler of a suite against the unpatched policy on the same seeds, and the physical floor."""
 
+import csv
+import io
+from pathlib import Path
+
 from speedup_patch.artefacts import write_text_atomically
 from speedup_patch.bench.config import BenchConfig
 from speedup_patch.bench.results import Layout, Row, write_csv
@@ -15,16 +19,33 @@ LAYOUT = Layout(
     "(base steps / steps over the seeds that both solved). Floor: the steps that base's own path would take with "
     "every move at its limit and every stroke of the gripper in full.",
     {**SUMMARY_COLUMNS, "floor, steps": "{floor_steps:.0f}", "floor, speedup": "{floor_speedup:.2f}x"},
+    key="scheduler",
 )
 
 
 def measure(config: BenchConfig, suite: str, notes: list[str], report: Report) -> list[Row]:
     """One row per scheduler; every single episode goes to episodes_SUITE.csv."""
     run = run_schedulers(config, suite, config.specs(suite, ("base", *config.schedulers), notes), report)
-    write_text_atomically(config.out / f"episodes_{suite}.csv", write_csv(_episode_rows(run)))
+    write_text_atomically(_episode_file(config, suite), write_csv(_with_earlier(config, suite, _episode_rows(run))))
     floor = _floor(config, suite, run)
     rows = summary_rows(suite, run.episodes)
     return [row | floor | {"patch_sha256": content_digest(run.specs[row["scheduler"]])} for row in rows]
+
+
+def _episode_file(config: BenchConfig, suite: str) -> Path:
+    return config.out / f"episodes_{suite}.csv"
+
+
+def _with_earlier(config: BenchConfig, suite: str, rows: list[Row]) -> list[Row]:
+    """The episodes, and before them those of schedulers that an earlier call has run, if base did the same then."""
+    path = _episode_file(config, suite)
+    if not path.exists():
+        return rows
+    earlier, written = (list(csv.DictReader(io.StringIO(text))) for text in (path.read_text(), write_csv(rows)))
+    if [row for row in earlier if row["scheduler"] == "base"] != [row for row in written if row["scheduler"] == "base"]:
+        return rows
+    now = {row["scheduler"] for row in rows}
+    return [row for row in earlier if row["scheduler"] not in now] + rows
 
 
 def _episode_rows(run: Run) -> list[Row]:

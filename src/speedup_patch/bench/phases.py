@@ -16,6 +16,7 @@ LAYOUT = Layout(
     "was doing; successful episodes only.",
     {"suite": "{suite}", "scheduler": "{scheduler}"}
     | {name: f"{{{name}_rate:.2f}} ({{{name}_steps:.0f}})" for name in PHASES},
+    key="scheduler",
 )
 
 

@@ -17,6 +17,8 @@ from speedup_patch.artefacts import read_json, write_json, write_text_atomically
 Row = dict[str, Any]
 """One line of a table: text, whole numbers, numbers, or None where the data cannot tell."""
 
+COMPARABLE = ("seeds", "policy_sha256")
+"""What must be the same for rows of different calls to stand in one table."""
 PACKAGES = ("numpy", "scipy", "onnxruntime", "mujoco", "robosuite", "hf-libero", "gym-aloha")
 
 
@@ -28,6 +30,8 @@ class Layout:
     title: str
     columns: Mapping[str, str]
     """Column title -> what is in it, written as for ``str.format`` with the row's names."""
+    key: str | None = None
+    """What tells a suite's rows apart where they can be measured one by one; None where all are measured together."""
 
 
 def record(command: str, seeds: Sequence[int]) -> dict[str, Any]:
@@ -44,14 +48,28 @@ def record(command: str, seeds: Sequence[int]) -> dict[str, Any]:
 def save_rows(
     out: Path, layout: Layout, suite: str, rows: Sequence[Row], notes: Sequence[str], made: Mapping[str, Any]
 ) -> None:
-    """Puts a suite's rows in place of its earlier ones and writes NAME.json, NAME.csv and NAME.md again."""
+    """Puts a suite's rows in place of its earlier ones and writes NAME.json, NAME.csv and NAME.md again.
+
+    Rows that were measured before and are not now are kept where they can be compared: for the same policy and seeds.
+    """
     path = out / f"{layout.name}.json"
     suites: dict[str, Any] = read_json(path)["suites"] if path.exists() else {}
-    suites[suite] = {**made, "notes": list(notes), "rows": [_finite(row) for row in rows]}
+    finite = [_finite(row) for row in rows]
+    if layout.key and suite in suites and all(suites[suite].get(name) == made.get(name) for name in COMPARABLE):
+        earlier = [{"command": suites[suite]["command"]} | row for row in suites[suite]["rows"]]
+        finite = replace_rows(earlier, finite, layout.key)
+    suites[suite] = {**made, "notes": list(notes), "rows": finite}
     write_json(path, {"part": layout.name, "title": layout.title, "suites": suites})
     everything = [row for part in suites.values() for row in part["rows"]]
     write_text_atomically(out / f"{layout.name}.csv", write_csv(everything))
     write_text_atomically(out / f"{layout.name}.md", f"{layout.title}\n\n{write_markdown(layout, everything)}")
+
+
+def replace_rows(earlier: Sequence[Row], rows: Sequence[Row], key: str) -> list[Row]:
+    """``earlier`` with the rows of the same key replaced in their place, and new ones at the end."""
+    fresh = {row[key]: row for row in rows}
+    known = [row[key] for row in earlier]
+    return [fresh.get(row[key], row) for row in earlier] + [row for row in rows if row[key] not in known]
 
 
 def write_csv(rows: Sequence[Row]) -> str:
