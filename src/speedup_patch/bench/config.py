@@ -52,6 +52,11 @@ class BenchConfig:
             raise InputError(f"unknown suites {', '.join(sorted(unknown))}; LIBERO's are {', '.join(LIBERO_SUITES)}")
 
     @property
+    def seeds(self) -> range:
+        """The seeds of the episodes."""
+        return range(self.first_seed, self.first_seed + self.episodes)
+
+    @property
     def robot_name(self) -> str:
         return ROBOTS[self.family]
 

@@ -1,13 +1,20 @@
 """The main table: every scheduler of a suite against the unpatched policy on the same seeds, and the physical floor."""
 
 import csv
-import io
 from pathlib import Path
 
-from speedup_patch.artefacts import write_text_atomically
+from speedup_patch.artefacts import read_json, write_text_atomically
 from speedup_patch.bench.config import BenchConfig
-from speedup_patch.bench.results import Layout, Row, write_csv
-from speedup_patch.bench.runs import SUMMARY_COLUMNS, Run, find_limits, find_tasks, run_schedulers, summary_rows
+from speedup_patch.bench.results import Layout, Row, comparable, seed_range, write_csv
+from speedup_patch.bench.runs import (
+    SUMMARY_COLUMNS,
+    Run,
+    find_limits,
+    find_tasks,
+    policy_digest,
+    run_schedulers,
+    summary_rows,
+)
 from speedup_patch.evaluation.floor import measure_floor
 from speedup_patch.evaluation.run import content_digest
 from speedup_patch.reporting import Report
@@ -37,15 +44,16 @@ def _episode_file(config: BenchConfig, suite: str) -> Path:
 
 
 def _with_earlier(config: BenchConfig, suite: str, rows: list[Row]) -> list[Row]:
-    """The episodes, and before them those of schedulers that an earlier call has run, if base did the same then."""
-    path = _episode_file(config, suite)
-    if not path.exists():
+    """The episodes, and before them those of schedulers that an earlier call has run with the same policy and seeds."""
+    path, table = _episode_file(config, suite), config.out / f"{LAYOUT.name}.json"
+    if not path.exists() or not table.exists():
         return rows
-    earlier, written = (list(csv.DictReader(io.StringIO(text))) for text in (path.read_text(), write_csv(rows)))
-    if [row for row in earlier if row["scheduler"] == "base"] != [row for row in written if row["scheduler"] == "base"]:
+    made = {"seeds": seed_range(config.seeds), "policy_sha256": policy_digest(config, suite)}
+    if not comparable(read_json(table)["suites"].get(suite, {}), made):
         return rows
     now = {row["scheduler"] for row in rows}
-    return [row for row in earlier if row["scheduler"] not in now] + rows
+    with path.open(newline="") as file:
+        return [row for row in csv.DictReader(file) if row["scheduler"] not in now] + rows
 
 
 def _episode_rows(run: Run) -> list[Row]:

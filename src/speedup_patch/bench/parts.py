@@ -40,7 +40,6 @@ def run_bench(config: BenchConfig, parts: Sequence[str], command: str, report: R
     """
     if unknown := set(parts) - PARTS.keys():
         raise InputError(f"unknown parts {', '.join(sorted(unknown))}; the parts are {', '.join(PARTS)}")
-    seeds = range(config.first_seed, config.first_seed + config.episodes)
     everything: list[str] = []
     for name in parts:
         part = PARTS[name]
@@ -50,7 +49,7 @@ def run_bench(config: BenchConfig, parts: Sequence[str], command: str, report: R
             notes: list[str] = []
             rows = _measure(part, config, suite, notes, _under(f"{name} {suite}", report))
             if rows:
-                made = record(command, seeds) | {"policy_sha256": policy_digest(config, suite)}
+                made = record(command, config.seeds) | {"policy_sha256": policy_digest(config, suite)}
                 save_rows(config.out, part.layout, suite, rows, notes, made)
             everything += [f"{name}, {suite}: {note}" for note in notes]
     return everything

@@ -17,8 +17,6 @@ from speedup_patch.artefacts import read_json, write_json, write_text_atomically
 Row = dict[str, Any]
 """One line of a table: text, whole numbers, numbers, or None where the data cannot tell."""
 
-COMPARABLE = ("seeds", "policy_sha256")
-"""What must be the same for rows of different calls to stand in one table."""
 PACKAGES = ("numpy", "scipy", "onnxruntime", "mujoco", "robosuite", "hf-libero", "gym-aloha")
 
 
@@ -42,7 +40,17 @@ def record(command: str, seeds: Sequence[int]) -> dict[str, Any]:
             versions[package] = version(package)
         except PackageNotFoundError:
             continue
-    return {"command": command, "seeds": [min(seeds), max(seeds)], "versions": versions}
+    return {"command": command, "seeds": seed_range(seeds), "versions": versions}
+
+
+def seed_range(seeds: Sequence[int]) -> list[int]:
+    """The first and the last of the seeds, as they are recorded."""
+    return [min(seeds), max(seeds)]
+
+
+def comparable(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    """Whether what two calls recorded lets their rows stand in one table: they share the policy and the seeds."""
+    return all(earlier.get(name) == now.get(name) for name in ("seeds", "policy_sha256"))
 
 
 def save_rows(
@@ -55,7 +63,7 @@ def save_rows(
     path = out / f"{layout.name}.json"
     suites: dict[str, Any] = read_json(path)["suites"] if path.exists() else {}
     finite = [_finite(row) for row in rows]
-    if layout.key and suite in suites and all(suites[suite].get(name) == made.get(name) for name in COMPARABLE):
+    if layout.key and suite in suites and comparable(suites[suite], made):
         earlier = [{"command": suites[suite]["command"]} | row for row in suites[suite]["rows"]]
         finite = replace_rows(earlier, finite, layout.key)
     suites[suite] = {**made, "notes": list(notes), "rows": finite}
