@@ -35,7 +35,8 @@ def bench(
         benchmark: Which simulator.
         suites: Any of spatial, object, goal and long.
         parts: Any of main, gripper, epsilon, violations, counterfactual and phases.
-        schedulers: What the main table and the phases compare with base; PATCH and PAPER_PATCH are the suite's.
+        schedulers: What the main table and the phases compare with base; PATCH and PAPER_PATCH are the suite's. Others
+            keep the rows they have.
         episodes: Episodes for every suite and scheduler, on the same seeds.
         counterfactual_episodes: Episodes per driven rate in which true deviations are measured.
         seed: First episode seed.
