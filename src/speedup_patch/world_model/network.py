@@ -21,6 +21,8 @@ from speedup_patch.world_model.windows import Window
 
 RIDGE = 1e-4
 """How strongly the weights of the linear way are held back, where the data do not say."""
+QUIET_START = 0.1
+"""By how much the GRU's first predictions are scaled down where a linear way has been fitted already."""
 MIN_SPREAD = 0.01
 """The least spread, as a share of the overall one, by which a step's error is judged: noise should not dominate."""
 
@@ -165,7 +167,7 @@ class AnyStepDynamics(NetworkDynamics):
             held = RIDGE * rows.square().sum() / rows.shape[1] * torch.eye(rows.shape[1], dtype=rows.dtype)
             self.shortcut.weight.copy_(torch.linalg.solve(rows.T @ rows + held, rows.T @ values).T)
             for parameter in self.decoder[-1].parameters():
-                parameter.mul_(0.1)
+                parameter.mul_(QUIET_START)
 
     def _linear_inputs(
         self, observations: Float[Tensor, "B O"], commands: Float[Tensor, "B L A"]
