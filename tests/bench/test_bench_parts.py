@@ -70,6 +70,8 @@ def test_a_second_call_goes_on_with_what_is_missing(config):
     assert kept == {"base": "", "fixed:2": "", "mpc:PATCH": "first", "fixed:3": ""}
     singles = [row["scheduler"] for row in read_rows(config, f"episodes_{SUITE}")]
     assert sorted(singles) == sorted(2 * list(kept))
+    run_bench(replace(config, episodes=1, schedulers=("fixed:2",)), ["main"], "fewer seeds", silent)
+    assert [row["scheduler"] for row in read_rows(config, f"episodes_{SUITE}")] == ["base", "fixed:2"]
 
 
 def test_a_patch_that_is_trained_again_gets_a_run_of_its_own(config):

@@ -56,8 +56,10 @@ def test_a_row_that_is_not_measured_again_is_kept_with_the_command_that_made_it(
     assert [row.get("command") for row in found] == [None, None, "sup bench libero", None]
 
 
-@pytest.mark.parametrize("other", [record("sup bench libero", range(4)), MADE | {"policy_sha256": "another"}])
-def test_rows_of_other_seeds_or_another_policy_are_not_kept(tmp_path, other):
+@pytest.mark.parametrize(
+    "other", [record("sup bench libero", range(4)), MADE | {"policy_sha256": "another"}, MADE | {"versions": {}}]
+)
+def test_rows_of_other_seeds_policies_or_versions_are_not_kept(tmp_path, other):
     keyed = replace(LAYOUT, key="scheduler")
     save_rows(tmp_path, keyed, "goal", [{"scheduler": "a", "speedup": 2.0}], [], MADE)
     save_rows(tmp_path, keyed, "goal", [{"scheduler": "b", "speedup": 3.0}], [], other)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from speedup_patch.artefacts import read_json, write_text_atomically
 from speedup_patch.bench.config import BenchConfig
-from speedup_patch.bench.results import Layout, Row, comparable, seed_range, write_csv
+from speedup_patch.bench.results import Layout, Row, comparable, record, write_csv
 from speedup_patch.bench.runs import (
     SUMMARY_COLUMNS,
     Run,
@@ -44,11 +44,11 @@ def _episode_file(config: BenchConfig, suite: str) -> Path:
 
 
 def _with_earlier(config: BenchConfig, suite: str, rows: list[Row]) -> list[Row]:
-    """The episodes, and before them those of schedulers that an earlier call has run with the same policy and seeds."""
+    """The episodes, and before them those of schedulers that a ``comparable`` earlier call has run."""
     path, table = _episode_file(config, suite), config.out / f"{LAYOUT.name}.json"
     if not path.exists() or not table.exists():
         return rows
-    made = {"seeds": seed_range(config.seeds), "policy_sha256": policy_digest(config, suite)}
+    made = record("", config.seeds) | {"policy_sha256": policy_digest(config, suite)}
     if not comparable(read_json(table)["suites"].get(suite, {}), made):
         return rows
     now = {row["scheduler"] for row in rows}

@@ -40,17 +40,12 @@ def record(command: str, seeds: Sequence[int]) -> dict[str, Any]:
             versions[package] = version(package)
         except PackageNotFoundError:
             continue
-    return {"command": command, "seeds": seed_range(seeds), "versions": versions}
-
-
-def seed_range(seeds: Sequence[int]) -> list[int]:
-    """The first and the last of the seeds, as they are recorded."""
-    return [min(seeds), max(seeds)]
+    return {"command": command, "seeds": [min(seeds), max(seeds)], "versions": versions}
 
 
 def comparable(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
-    """Whether what two calls recorded lets their rows stand in one table: they share the policy and the seeds."""
-    return all(earlier.get(name) == now.get(name) for name in ("seeds", "policy_sha256"))
+    """Whether what two calls recorded lets their rows stand in one table: same seeds, same policy, same versions."""
+    return all(earlier.get(name) == now.get(name) for name in ("seeds", "policy_sha256", "versions"))
 
 
 def save_rows(
@@ -58,7 +53,7 @@ def save_rows(
 ) -> None:
     """Puts a suite's rows in place of its earlier ones and writes NAME.json, NAME.csv and NAME.md again.
 
-    Rows that were measured before and are not now are kept where they can be compared: for the same policy and seeds.
+    Rows that were measured before and are not now are kept where they are ``comparable``.
     """
     path = out / f"{layout.name}.json"
     suites: dict[str, Any] = read_json(path)["suites"] if path.exists() else {}
