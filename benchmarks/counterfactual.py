@@ -120,9 +120,8 @@ def measure(settings: Settings) -> dict[str, Any]:
                 training, held_out, env.robot, config, device=device, report=report
             )
             seconds = time.perf_counter() - started
-            predicted = predicted_deviations(
-                model, limits, decisions.observations, decisions.chunks, settings.rates, settings.measure
-            )
+            moments = decisions.moments(env.robot, model.memory)
+            predicted = predicted_deviations(model, limits, moments, settings.rates, settings.measure)
             models[kind] = {
                 "training_seconds": seconds,
                 "held_out": held_out_figures,

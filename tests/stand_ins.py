@@ -51,8 +51,9 @@ class LaggingWorldModel:
     """Every joint closes 40% of the gap to its command at each step, exactly as in ``smooth_demonstrations``."""
 
     robot = ALOHA
+    memory = 0
 
-    def rollout(self, observations: np.ndarray, actions: np.ndarray) -> np.ndarray:
+    def rollout(self, observations: np.ndarray, actions: np.ndarray, before: np.ndarray | None = None) -> np.ndarray:
         x, _ = split_observation(observations)
         state = x[:, : len(plain_state_indices(ALOHA))]
         path: list[np.ndarray] = []
@@ -63,6 +64,19 @@ class LaggingWorldModel:
 
     def save(self, directory: Path) -> None:
         raise AssertionError("a stand-in is never saved")
+
+
+class RememberingWorldModel(LaggingWorldModel):
+    """The lagging joints, which need no memory, and a list of what they were told of the last commands."""
+
+    memory = 2
+
+    def __init__(self) -> None:
+        self.told: list[np.ndarray | None] = []
+
+    def rollout(self, observations: np.ndarray, actions: np.ndarray, before: np.ndarray | None = None) -> np.ndarray:
+        self.told.append(before)
+        return super().rollout(observations, actions)
 
 
 class ReplayPolicy:

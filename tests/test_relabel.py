@@ -8,7 +8,7 @@ from speedup_patch.observations import observe_episode
 from speedup_patch.relabel import find_starts, predict_counterfactuals, relabel
 from speedup_patch.retiming import Boldness
 from speedup_patch.robots import ALOHA
-from stand_ins import LaggingWorldModel, smooth_demonstrations
+from stand_ins import LaggingWorldModel, RememberingWorldModel, smooth_demonstrations
 
 RATES = Rates((1.0, 2.0, 3.0))
 RETIMINGS = Retimings((Boldness(1.0), Boldness(2.0), Boldness(4.0, scale=3.0, stroke=3.0)))
@@ -16,7 +16,7 @@ LIMITS = read_limits(ALOHA, smooth_demonstrations())
 both = pytest.mark.parametrize("choices", [RATES, RETIMINGS])
 
 
-def labelled(choices=RATES, **changes):
+def labelled(choices=RATES, model=None, **changes):
     arguments = {
         "limits": LIMITS,
         "chunk_length": 12,
@@ -27,7 +27,7 @@ def labelled(choices=RATES, **changes):
         "rng": np.random.default_rng(0),
     }
     candidates = bind(choices, ALOHA, LIMITS)
-    return relabel(LaggingWorldModel(), smooth_demonstrations(), candidates, **arguments | changes)
+    return relabel(model or LaggingWorldModel(), smooth_demonstrations(), candidates, **arguments | changes)
 
 
 def test_starts_are_every_state_with_a_whole_chunk_ahead():
@@ -112,6 +112,32 @@ def test_a_chunk_ends_where_its_own_last_command_leaves_the_robot():
         commands = found.options.chunks[row, option, : found.options.lengths[row, option]]
         path = model.rollout(starts.observations[row, None], commands[None])[0]
         np.testing.assert_allclose(found.next_observations[row, option, :size], path[-1], atol=1e-12)
+
+
+def test_every_start_knows_the_commands_before_it():
+    episode = smooth_demonstrations().episodes[0]
+    starts = find_starts(ALOHA, smooth_demonstrations(), 12, stride=30, memory=2)
+    assert np.isnan(starts.before[0]).all()
+    np.testing.assert_array_equal(starts.before[1], episode.actions[28:30])
+    model = RememberingWorldModel()
+    found = predict_counterfactuals(
+        model, starts.observations, starts.chunks, bind(RETIMINGS, ALOHA, LIMITS), "in_step", LIMITS, starts.before
+    )
+    np.testing.assert_array_equal(model.told, [starts.before] * len(model.told))
+    for row, option in np.ndindex(*found.options.lengths.shape):
+        commands = found.options.chunks[row, option, : found.options.lengths[row, option]]
+        sent = np.concatenate([starts.before[row], commands])
+        np.testing.assert_array_equal(found.next_before[row, option], sent[-2:])
+
+
+def test_states_reached_at_speed_remember_how_they_were_reached():
+    model = RememberingWorldModel()
+    labelled(RETIMINGS, model=model)
+    demonstrated, reached = model.told[0], model.told[-1]
+    assert len(reached) < len(demonstrated)
+    assert np.isfinite(reached).all()
+    of_demonstrations = {row.tobytes() for row in demonstrated}
+    assert any(row.tobytes() not in of_demonstrations for row in reached)
 
 
 def test_fingers_out_of_step_count():

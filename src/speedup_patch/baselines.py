@@ -25,8 +25,14 @@ class OneRatePerChunk:
         self.chooser = chooser
         self.tail: Tail = tail
 
-    def schedule(self, observation: Float[np.ndarray, " O"], chunk: Float[np.ndarray, "n A"]) -> Warp:
-        rate = self.chooser.choose(observation[None], chunk[None])[0]
+    def schedule(
+        self,
+        observation: Float[np.ndarray, " O"],
+        chunk: Float[np.ndarray, "n A"],
+        before: Float[np.ndarray, "M A"] | None = None,
+    ) -> Warp:
+        sent = None if before is None else before[None]
+        rate = self.chooser.choose(observation[None], chunk[None], sent)[0]
         return uniform_warp(len(chunk), float(rate), self.tail)
 
     def reset(self) -> None:
@@ -42,7 +48,10 @@ class FixedRate:
         self.rate = rate
 
     def choose(
-        self, observations: Float[np.ndarray, "B O"], chunks: Float[np.ndarray, "B n A"]
+        self,
+        observations: Float[np.ndarray, "B O"],
+        chunks: Float[np.ndarray, "B n A"],
+        before: Float[np.ndarray, "B M A"] | None = None,
     ) -> Float[np.ndarray, " B"]:
         return np.full(len(chunks), self.rate)
 
@@ -59,10 +68,21 @@ class GreedyMpc:
         self.measure: Measure = measure
         self.limits = limits
 
-    def schedule(self, observation: Float[np.ndarray, " O"], chunk: Float[np.ndarray, "n A"]) -> Warp:
+    def schedule(
+        self,
+        observation: Float[np.ndarray, " O"],
+        chunk: Float[np.ndarray, "n A"],
+        before: Float[np.ndarray, "M A"] | None = None,
+    ) -> Warp:
         """The fastest safe option's warp."""
         predicted = predict_counterfactuals(
-            self.world_model, observation[None], chunk[None], self.candidates, self.measure, self.limits
+            self.world_model,
+            observation[None],
+            chunk[None],
+            self.candidates,
+            self.measure,
+            self.limits,
+            None if before is None else before[None],
         )
         options = predicted.options
         choice = greedy_index(options.rates(len(chunk)), find_violations(predicted.deviations, self.epsilon))[0]
@@ -81,11 +101,14 @@ class SpeedCap:
         self.limit = limit
 
     def choose(
-        self, observations: Float[np.ndarray, "B O"], chunks: Float[np.ndarray, "B n A"]
+        self,
+        observations: Float[np.ndarray, "B O"],
+        chunks: Float[np.ndarray, "B n A"],
+        before: Float[np.ndarray, "B M A"] | None = None,
     ) -> Float[np.ndarray, " B"]:
         robot = self.world_model.robot
         x, _ = split_observation(observations)
-        path = np.concatenate([x[:, None], self.world_model.rollout(observations, chunks)], axis=1)
+        path = np.concatenate([x[:, None], self.world_model.rollout(observations, chunks, before)], axis=1)
         speed = _step_lengths(feature_poses(robot, path)).max(axis=(1, 2))
         values = np.array(self.rates.values)
         return greedy_rate(values, ~(speed[:, None] * values <= self.limit))
@@ -122,11 +145,16 @@ class GripperDwell:
         self._closed: Bool[np.ndarray, " G"] | None = None
         self._remaining = 0
 
-    def schedule(self, observation: Float[np.ndarray, " O"], chunk: Float[np.ndarray, "n A"]) -> Warp:
-        warp = self.scheduler.schedule(observation, chunk)
+    def schedule(
+        self,
+        observation: Float[np.ndarray, " O"],
+        chunk: Float[np.ndarray, "n A"],
+        before: Float[np.ndarray, "M A"] | None = None,
+    ) -> Warp:
+        warp = self.scheduler.schedule(observation, chunk, before)
         closed = self._closed_commands(chunk)
-        before = closed[:1] if self._closed is None else self._closed[None]
-        flips = np.flatnonzero((closed != np.concatenate([before, closed[:-1]])).any(axis=1))
+        first = closed[:1] if self._closed is None else self._closed[None]
+        flips = np.flatnonzero((closed != np.concatenate([first, closed[:-1]])).any(axis=1))
         slow = np.zeros(len(chunk), dtype=bool)
         slow[: self._remaining] = True
         for flip in flips:

@@ -33,8 +33,14 @@ class ChunkPolicy(Protocol):
 class Scheduler(Protocol):
     """Decides how fast a chunk runs."""
 
-    def schedule(self, observation: Float[np.ndarray, " O"], chunk: Float[np.ndarray, "n A"]) -> Warp:
-        """The warp to run this chunk along; ``observation`` is the network input o_t (see observations.py)."""
+    def schedule(
+        self,
+        observation: Float[np.ndarray, " O"],
+        chunk: Float[np.ndarray, "n A"],
+        before: Float[np.ndarray, "M A"] | None = None,
+    ) -> Warp:
+        """The warp to run this chunk along; ``observation`` is the network input o_t (see observations.py), ``before``
+        what the world model wants to know of the commands sent so far (see ``WorldModel``)."""
         ...
 
     def reset(self) -> None:
@@ -47,7 +53,10 @@ class RateChooser(Protocol):
     """Picks one rate per chunk, many at a time and without memory: the paper's kind of scheduler."""
 
     def choose(
-        self, observations: Float[np.ndarray, "B O"], chunks: Float[np.ndarray, "B n A"]
+        self,
+        observations: Float[np.ndarray, "B O"],
+        chunks: Float[np.ndarray, "B n A"],
+        before: Float[np.ndarray, "B M A"] | None = None,
     ) -> Float[np.ndarray, " B"]:
         """A rate k >= 1 for every chunk."""
         ...
@@ -60,10 +69,19 @@ class WorldModel(Protocol):
     @property
     def robot(self) -> Robot: ...
 
+    @property
+    def memory(self) -> int:
+        """M, how many of the commands sent last it takes into account."""
+        ...
+
     def rollout(
-        self, observations: Float[np.ndarray, "B O"], actions: Float[np.ndarray, "B L A"]
+        self,
+        observations: Float[np.ndarray, "B O"],
+        actions: Float[np.ndarray, "B L A"],
+        before: Float[np.ndarray, "B M A"] | None = None,
     ) -> Float[np.ndarray, "B L X"]:
-        """Predicted features x (see observations.py) after each of L actions, un-normalised."""
+        """Predicted features x (see observations.py) after each of L actions, un-normalised. ``before`` are the last M
+        commands sent, oldest first, NaN where there was none; None where nothing is known of them."""
         ...
 
     def save(self, directory: Path) -> None:

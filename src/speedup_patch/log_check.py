@@ -9,6 +9,7 @@ from jaxtyping import Int
 
 from speedup_patch.errors import InputError
 from speedup_patch.maths.cmdp import greedy_index
+from speedup_patch.observations import no_commands
 from speedup_patch.relabel import find_violations, predict_counterfactuals
 from speedup_patch.runtime.decision_log import LoggedDecision
 from speedup_patch.runtime.patch_folder import LoadedPatch
@@ -40,8 +41,11 @@ def check_log(patch: LoadedPatch, decisions: Sequence[LoggedDecision]) -> LogChe
     _refuse_others(patch, decisions)
     observations = np.stack([decision.observation for decision in decisions])
     chunks = np.stack([decision.chunk for decision in decisions])
+    memory = patch.world_model.memory
+    unknown = no_commands(1, memory, patch.robot.action_size)[0]
+    before = np.stack([decision.before if len(decision.before) == memory else unknown for decision in decisions])
     predicted = predict_counterfactuals(
-        patch.world_model, observations, chunks, patch.candidates, patch.measure, patch.limits
+        patch.world_model, observations, chunks, patch.candidates, patch.measure, patch.limits, before
     )
     violations = find_violations(predicted.deviations, patch.epsilon)
     executed = np.array([decision.executed for decision in decisions])

@@ -4,7 +4,7 @@ x holds the state without its end-effector pose, then per arm the position (3) a
 """
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from speedup_patch.data import Episode
 from speedup_patch.maths.poses import quaternion_to_six_d, six_d_to_quaternion
@@ -66,6 +66,19 @@ def split_observation(o: Float[np.ndarray, "*B O"]) -> tuple[Float[np.ndarray, "
     """(x, velocity of x per control step)."""
     half = o.shape[-1] // 2
     return o[..., :half], o[..., half:]
+
+
+def commands_before(
+    commands: Float[np.ndarray, "T A"], moments: Int[np.ndarray, " N"], memory: int
+) -> Float[np.ndarray, "N M A"]:
+    """The last M of an episode's commands before each of these moments, oldest first; NaN before the first."""
+    nothing = no_commands(1, memory, commands.shape[1])[0]
+    return np.concatenate([nothing, commands])[moments[:, None] + np.arange(memory)]
+
+
+def no_commands(count: int, memory: int, action_size: int) -> Float[np.ndarray, "N M A"]:
+    """The last M commands where none was sent yet, or none is known."""
+    return np.full((count, memory, action_size), np.nan)
 
 
 def command_matrix(robot: Robot) -> Float[np.ndarray, "X A"]:

@@ -33,6 +33,7 @@ def _paper(
             residual=False,
             relative_actions=False,
             shortcut=False,
+            memory=0,
             loop=loop,
         ),
         scheduler=SchedulerConfig(

@@ -9,13 +9,13 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from speedup_patch.candidates import Candidates, Options, shorten_all
-from speedup_patch.data import Demonstrations, Transitions
+from speedup_patch.data import Demonstrations, Transitions, sent_actions
 from speedup_patch.errors import InputError
 from speedup_patch.interfaces import WorldModel
 from speedup_patch.limits import Limits
 from speedup_patch.maths.cmdp import penalised_reward
 from speedup_patch.maths.deviation import cross_track_deviation, in_step_deviation, time_aligned_deviation
-from speedup_patch.observations import feature_poses, observe_episode
+from speedup_patch.observations import commands_before, feature_poses, no_commands, observe_episode
 from speedup_patch.retiming import finger_opening, paths_at_rate_one
 from speedup_patch.robots import Robot
 
@@ -33,6 +33,8 @@ class Starts:
 
     observations: Float[np.ndarray, "N O"]
     chunks: Float[np.ndarray, "N n A"]
+    before: Float[np.ndarray, "N M A"]
+    """The last commands sent until then (see ``WorldModel.rollout``)."""
     earlier: Int[np.ndarray, " N"]
     """Index of the start one whole chunk earlier in the same episode, or -1."""
 
@@ -44,6 +46,8 @@ class Counterfactuals:
     options: Options
     deviations: Float[np.ndarray, "N R"]
     next_observations: Float[np.ndarray, "N R O"]
+    next_before: Float[np.ndarray, "N R M A"]
+    """The last commands sent by then."""
 
 
 def refuse_short_episodes(demonstrations: Demonstrations, chunk_length: int) -> None:
@@ -56,10 +60,14 @@ def refuse_short_episodes(demonstrations: Demonstrations, chunk_length: int) -> 
             )
 
 
-def find_starts(robot: Robot, demonstrations: Demonstrations, chunk_length: int, stride: int = 1) -> Starts:
-    """Every ``stride``-th moment of every episode that still has a whole chunk ahead of it."""
+def find_starts(
+    robot: Robot, demonstrations: Demonstrations, chunk_length: int, stride: int = 1, memory: int = 0
+) -> Starts:
+    """Every ``stride``-th moment of every episode that still has a whole chunk ahead of it, with the last ``memory``
+    commands before."""
     observations: list[np.ndarray] = []
     chunks: list[np.ndarray] = []
+    before: list[np.ndarray] = []
     earlier: list[np.ndarray] = []
     count = 0
     refuse_short_episodes(demonstrations, chunk_length)
@@ -68,11 +76,12 @@ def find_starts(robot: Robot, demonstrations: Demonstrations, chunk_length: int,
         windows = np.lib.stride_tricks.sliding_window_view(episode.actions, chunk_length, axis=0)
         observations.append(observe_episode(robot, episode)[times])
         chunks.append(np.swapaxes(windows[times], 1, 2))
+        before.append(commands_before(sent_actions(episode), times, memory))
         back = np.searchsorted(times, times - chunk_length)
         found = (times >= chunk_length) & (times[np.minimum(back, len(times) - 1)] == times - chunk_length)
         earlier.append(np.where(found, back + count, -1))
         count += len(times)
-    return Starts(np.concatenate(observations), np.concatenate(chunks), np.concatenate(earlier))
+    return Starts(*(np.concatenate(parts) for parts in (observations, chunks, before, earlier)))
 
 
 def choose_stride(wanted: float, chunk_length: int) -> int:
@@ -88,25 +97,30 @@ def predict_counterfactuals(
     candidates: Candidates,
     measure: Measure,
     limits: Limits,
+    before: Float[np.ndarray, "N M A"] | None = None,
 ) -> Counterfactuals:
     """Runs every chunk in every way in the world model and measures how far the robot strays."""
     robot = world_model.robot
-    paths = paths_at_rate_one(world_model, observations, chunks)
+    sent = no_commands(len(chunks), world_model.memory, chunks.shape[-1]) if before is None else before
+    paths = paths_at_rate_one(world_model, observations, chunks, sent)
     options = shorten_all(robot, candidates, paths, chunks)
     track, deviate = follow(robot, limits, paths[:, 1:], measure), find_deviation(robot, limits, measure)
     deviations = np.zeros(options.lengths.shape)
     next_observations = np.zeros((*options.lengths.shape, observations.shape[1]))
-    rows = np.arange(len(chunks))
+    next_before = np.zeros((*options.lengths.shape, *sent.shape[1:]))
+    rows, memory = np.arange(len(chunks)), np.arange(sent.shape[1])
     for r in range(options.lengths.shape[1]):
-        longest = int(options.lengths[:, r].max(initial=1))
-        predicted = world_model.rollout(observations, options.chunks[:, r, :longest])
+        lengths, longest = options.lengths[:, r], int(options.lengths[:, r].max(initial=1))
+        commands = options.chunks[:, r, :longest]
+        predicted = world_model.rollout(observations, commands, sent)
         whole = np.concatenate([paths[:, 1:2], predicted], axis=1)
-        last, before = whole[rows, options.lengths[:, r]], whole[rows, options.lengths[:, r] - 1]
+        last, last_but_one = whole[rows, lengths], whole[rows, lengths - 1]
         deviations[:, r] = deviate(
             track[:, 0], track[:, 1:], follow(robot, limits, predicted, measure), options.positions[:, r, :longest]
         )
-        next_observations[:, r] = np.concatenate([last, last - before], axis=-1)
-    return Counterfactuals(options, deviations, next_observations)
+        next_observations[:, r] = np.concatenate([last, last - last_but_one], axis=-1)
+        next_before[:, r] = np.concatenate([sent, commands], axis=1)[rows[:, None], lengths[:, None] + memory]
+    return Counterfactuals(options, deviations, next_observations, next_before)
 
 
 STROKE_TOLERANCES = 6.0
@@ -164,21 +178,23 @@ def relabel(
     demonstration holds; without them Q and V would be asked about states they never saw.
     """
     stride = 1 if states is None else choose_stride(demonstrations.frames / states, chunk_length)
-    starts = find_starts(world_model.robot, demonstrations, chunk_length, stride)
+    starts = find_starts(world_model.robot, demonstrations, chunk_length, stride, world_model.memory)
     judge = partial(predict_counterfactuals, world_model, candidates=candidates, measure=measure, limits=limits)
-    parts = [(starts.observations, starts.chunks, judge(starts.observations, starts.chunks))]
+    parts = [(starts.observations, judge(starts.observations, starts.chunks, before=starts.before))]
     followers = np.flatnonzero(starts.earlier >= 0)
     count = len(candidates.choices.labels)
     if accelerated_starts and len(followers) and count > 1:
-        before = starts.earlier[followers]
-        observations = parts[0][2].next_observations[before, rng.integers(count, size=len(before))]
-        parts.append((observations, starts.chunks[followers], judge(observations, starts.chunks[followers])))
-    found = [part for _, _, part in parts]
+        reached, way = starts.earlier[followers], rng.integers(count, size=len(followers))
+        observations, before = (
+            array[reached, way] for array in (parts[0][1].next_observations, parts[0][1].next_before)
+        )
+        parts.append((observations, judge(observations, starts.chunks[followers], before=before)))
+    found = [part for _, part in parts]
     deviations = np.concatenate([part.deviations for part in found])
     violations = find_violations(deviations, epsilon)
     rates = np.concatenate([part.options.rates(chunk_length) for part in found])
     return Transitions(
-        observations=np.concatenate([observations for observations, _, _ in parts]),
+        observations=np.concatenate([observations for observations, _ in parts]),
         chunks=_stack_padded([part.options.chunks for part in found]),
         lengths=np.concatenate([part.options.lengths for part in found]),
         rates=rates,
@@ -186,7 +202,7 @@ def relabel(
         violations=violations,
         rewards=penalised_reward(rates, violations, penalty),
         next_observations=np.concatenate([part.next_observations for part in found]),
-        accelerated=_flags([len(observations) for observations, _, _ in parts]),
+        accelerated=_flags([len(observations) for observations, _ in parts]),
     )
 
 

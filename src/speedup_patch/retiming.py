@@ -188,9 +188,16 @@ class PlainLimits:
         self.retiming = retiming
         self.level = level
 
-    def schedule(self, observation: Float[np.ndarray, " O"], chunk: Float[np.ndarray, "n A"]) -> Warp:
+    def schedule(
+        self,
+        observation: Float[np.ndarray, " O"],
+        chunk: Float[np.ndarray, "n A"],
+        before: Float[np.ndarray, "M A"] | None = None,
+    ) -> Warp:
         """The fastest warp within the limits, from what the world model says the chunk does at rate 1."""
-        paths = paths_at_rate_one(self.world_model, observation[None], chunk[None])
+        paths = paths_at_rate_one(
+            self.world_model, observation[None], chunk[None], None if before is None else before[None]
+        )
         positions = self.retiming.positions(paths, chunk[None], [self.level])[0, 0]
         carried = self.retiming.carried(paths, chunk[None])
         return Warp(
@@ -205,11 +212,15 @@ class PlainLimits:
 
 
 def paths_at_rate_one(
-    world_model: WorldModel, observations: Float[np.ndarray, "N O"], chunks: Float[np.ndarray, "N n A"]
+    world_model: WorldModel,
+    observations: Float[np.ndarray, "N O"],
+    chunks: Float[np.ndarray, "N n A"],
+    before: Float[np.ndarray, "N M A"] | None = None,
 ) -> Float[np.ndarray, "N m X"]:
     """The moment before, the present, and the features that the world model predicts for the chunks as they are."""
     x, change = split_observation(observations)
-    return np.concatenate([np.stack([x - change, x], axis=1), world_model.rollout(observations, chunks)], axis=1)
+    ahead = world_model.rollout(observations, chunks, before)
+    return np.concatenate([np.stack([x - change, x], axis=1), ahead], axis=1)
 
 
 def finger_opening(

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from speedup_patch.acceleration import accelerate
 from speedup_patch.bench.true_deviation import (
     ALL_MEASURES,
     collect_decisions,
@@ -14,6 +15,7 @@ from speedup_patch.bench.true_deviation import (
 )
 from speedup_patch.limits import read_limits
 from speedup_patch.robots import ALOHA
+from speedup_patch.warp import uniform_warp
 from stand_ins import LaggingEnv, LaggingWorldModel, ReplayPolicy, smooth_demonstrations
 
 RATES = (1.0, 2.0, 3.0)
@@ -31,9 +33,7 @@ def decisions():
 @pytest.mark.parametrize("measure", ALL_MEASURES)
 def test_a_perfect_world_model_foretells_the_truth(decisions, measure):
     true = true_deviations(ALOHA, LIMITS, decisions, RATES, measure)
-    predicted = predicted_deviations(
-        LaggingWorldModel(), LIMITS, decisions.observations, decisions.chunks, RATES, measure
-    )
+    predicted = predicted_deviations(LaggingWorldModel(), LIMITS, decisions.moments(ALOHA, 0), RATES, measure)
     np.testing.assert_allclose(predicted, true, atol=1e-5)
     np.testing.assert_allclose(true[:, 0], 0.0, atol=1e-6)
     assert true[:, 2].mean() > true[:, 1].mean() > 0
@@ -47,6 +47,16 @@ def test_the_first_chunk_of_an_episode_counts_apart(decisions):
     assert decisions.first.sum() == 2
     anything = np.zeros((len(decisions), len(RATES)))
     assert score_groups(decisions, anything, anything, RATES, 0.1)["first chunks"]["2"]["decisions"] == 2
+
+
+@pytest.mark.parametrize("rate", [1.0, 2.0])
+def test_a_moment_knows_the_commands_sent_before_it(decisions, rate):
+    rows = np.flatnonzero(decisions.driven == rate)
+    before = decisions.moments(ALOHA, 3).before[rows]
+    assert np.isnan(before[0]).all()
+    for row, remembered in zip(rows[:-1], before[1:], strict=True):
+        sent = accelerate(ALOHA, decisions.chunks[row], uniform_warp(12, rate)).actions
+        np.testing.assert_array_equal(remembered, sent[-3:])
 
 
 def test_an_episode_can_be_cut_short(decisions):

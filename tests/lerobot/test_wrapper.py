@@ -51,7 +51,7 @@ class Watching:
     def __init__(self) -> None:
         self.seen: list[np.ndarray] = []
 
-    def schedule(self, observation: np.ndarray, chunk: np.ndarray) -> Warp:
+    def schedule(self, observation: np.ndarray, chunk: np.ndarray, before: np.ndarray | None = None) -> Warp:
         self.seen.append(observation)
         return uniform_warp(len(chunk), 2.0)
 

@@ -15,7 +15,8 @@ from speedup_patch.runtime.accelerator import ChunkAccelerator
 from speedup_patch.runtime.engine import Engine, load_engine
 from speedup_patch.runtime.patch_folder import load_patch
 from speedup_patch.scheduler.chooser import LearnedScheduler
-from stand_ins import DELTA_ROBOT, smooth_demonstrations
+from speedup_patch.warp import uniform_warp
+from stand_ins import DELTA_ROBOT, RememberingWorldModel, smooth_demonstrations
 
 N = 12
 EPISODE = smooth_demonstrations(episodes=12).episodes[0]
@@ -79,7 +80,7 @@ def test_every_rate_violating_runs_the_original(strict_folder):
 class BrokenScheduler:
     """A stand-in scheduler that fails as it is told to."""
 
-    def schedule(self, observation, chunk):
+    def schedule(self, observation, chunk, before=None):
         raise RuntimeError("the network is on fire")
 
     def reset(self):
@@ -151,8 +152,9 @@ def test_a_world_model_that_fails_does_not_stop_the_robot(engine, caplog):
         """A stand-in world model that fails as it is told to."""
 
         robot = ALOHA
+        memory = 0
 
-        def rollout(self, observations, actions):
+        def rollout(self, observations, actions, before=None):
             raise RuntimeError("no prediction today")
 
         def save(self, directory):
@@ -163,6 +165,37 @@ def test_a_world_model_that_fails_does_not_stop_the_robot(engine, caplog):
     for _ in range(2):
         assert np.isfinite(accelerator.shorten(chunk, state).actions).all()
     assert "no prediction today" in caplog.text
+
+
+class Told:
+    """A stand-in scheduler: rate 3, and a list of the last commands that it was told of."""
+
+    def __init__(self):
+        self.before = []
+
+    def schedule(self, observation, chunk, before=None):
+        self.before.append(before)
+        return uniform_warp(len(chunk), 3.0)
+
+    def reset(self):
+        pass
+
+
+def test_the_last_commands_are_remembered_within_an_episode():
+    scheduler, model = Told(), RememberingWorldModel()
+    accelerator = ChunkAccelerator(Engine(ALOHA, lambda: scheduler, world_model=model))
+    chunk, state, _ = moment()
+    first = accelerator.shorten(chunk, state).actions
+    second = accelerator.shorten(chunk[:3], state).actions
+    assert (len(first), len(second)) == (4, 1)
+    accelerator.shorten(chunk, state)
+    accelerator.reset()
+    accelerator.shorten(chunk, state)
+    nothing = np.full((2, 14), np.nan)
+    expected = [nothing, first[-2:], np.concatenate([first[-1:], second]), nothing]
+    np.testing.assert_array_equal(scheduler.before, expected)
+    # The velocity at the end of a chunk is foretold from what was known at its beginning.
+    np.testing.assert_array_equal(np.concatenate(model.told), expected[:2])
 
 
 def test_a_reset_forgets_the_episode(engine):

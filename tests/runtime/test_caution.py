@@ -29,8 +29,9 @@ class ObedientArm:
     """A stand-in world model: every command moves the arm at once, and nothing else changes."""
 
     robot = DELTA_ROBOT
+    memory = 0
 
-    def rollout(self, observations, actions):
+    def rollout(self, observations, actions, before=None):
         x = observations[:, None, : observations.shape[1] // 2].repeat(actions.shape[1], axis=1)
         first = len(plain_state_indices(DELTA_ROBOT))
         x[..., first : first + 3] += GAIN * np.cumsum(actions[..., :3], axis=1)

@@ -47,8 +47,16 @@ def test_a_tolerance_of_nothing_makes_every_shortened_chunk_a_violation(patch_fo
     assert check_log(strict, decisions).violating == 1.0
 
 
+def test_a_log_that_does_not_say_what_was_sent_before_is_judged_all_the_same(patch_folder, log):
+    decisions = [dataclasses.replace(decision, before=np.zeros((0, 14))) for decision in read_decisions(log)]
+    assert check_log(load_patch(patch_folder), decisions).decisions == 7
+
+
 def test_a_log_of_another_robot_is_refused(patch_folder, log):
-    wrong = [dataclasses.replace(decision, chunk=np.zeros((12, 7))) for decision in read_decisions(log)]
+    wrong = [
+        dataclasses.replace(decision, chunk=np.zeros((12, 7)), before=np.zeros((0, 7)))
+        for decision in read_decisions(log)
+    ]
     with pytest.raises(InputError, match="belongs to another patch"):
         check_log(load_patch(patch_folder), wrong)
 

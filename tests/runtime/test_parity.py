@@ -66,20 +66,26 @@ def test_q_values_and_choices_are_those_of_torch_on_thousands_of_states(tmp_path
     assert same[gap > 1e-5].all()
 
 
-@pytest.mark.parametrize(("kind", "shortcut"), [("gru", True), ("gru", False), ("mlp", False)])
+@pytest.mark.parametrize(
+    ("kind", "shortcut", "memory"), [("gru", True, 2), ("gru", True, 0), ("gru", False, 3), ("mlp", False, 0)]
+)
 @pytest.mark.parametrize("velocity", [True, False])
 @pytest.mark.parametrize("residual", [True, False])
-def test_world_models_predict_what_torch_predicts(tmp_path, kind, shortcut, velocity, residual):
+def test_world_models_predict_what_torch_predicts(tmp_path, kind, shortcut, memory, velocity, residual):
     torch.manual_seed(0)
-    shape = NetworkShape(16, 2, velocity=velocity, residual=residual, relative_actions=True, shortcut=shortcut)
+    shape = NetworkShape(16, 2, velocity, residual, relative_actions=True, shortcut=shortcut, memory=memory)
     model = NetworkWorldModel(ALOHA, kind, DYNAMICS[kind](ALOHA, shape))
     model.save(tmp_path)
     export_world_model(tmp_path, ALOHA)
     loaded = load_world_model(tmp_path, ALOHA)
     observations, chunks = random_moments(50)
-    np.testing.assert_allclose(
-        loaded.rollout(observations, chunks), model.rollout(observations, chunks), atol=1e-4, rtol=1e-4
-    )
+    before = np.random.default_rng(1).normal(0, 1, (50, memory, ALOHA.action_size))
+    before[:10, : memory // 2] = np.nan  # nothing was sent yet
+    assert loaded.memory == model.memory == memory
+    for sent in (before, None):
+        ours, theirs = (each.rollout(observations, chunks, sent) for each in (loaded, model))
+        assert np.isfinite(ours).all()
+        np.testing.assert_allclose(ours, theirs, atol=1e-4, rtol=1e-4)
 
 
 @pytest.mark.parametrize("shortcut", [True, False])

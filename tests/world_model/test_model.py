@@ -27,12 +27,12 @@ OBSERVATIONS = observe_episode(SMALL_ARM, EPISODE)
 NO_LIMIT = np.full(3, np.inf)
 
 
-def untrained(kind: Kind, **options: bool) -> NetworkWorldModel | ServoWorldModel:
+def untrained(kind: Kind, **options: int) -> NetworkWorldModel | ServoWorldModel:
     if kind == "servo":
         return ServoWorldModel(SMALL_ARM, LAW, -NO_LIMIT, NO_LIMIT)
     config = replace(WorldModelConfig(kind, hidden=16, layers=2), **options)
     dynamics = build_dynamics(kind, SMALL_ARM, config, seed=1)
-    windows = Windows(SMALL_ARM, demonstrate(episodes=1, steps=60), 8, torch.device("cpu"))
+    windows = Windows(SMALL_ARM, demonstrate(episodes=1, steps=60), 8, torch.device("cpu"), dynamics.shape.memory)
     dynamics.fit_scaling(windows.gather(torch.arange(len(windows))))
     return NetworkWorldModel(SMALL_ARM, kind, dynamics)
 
@@ -108,17 +108,27 @@ def test_a_description_that_does_not_fit_is_refused(change: dict[str, object], n
         load_world_model(tmp_path, SMALL_ARM)
 
 
-def test_a_network_that_says_nothing_of_a_shortcut_has_none(tmp_path: Path) -> None:
-    model = untrained("gru", shortcut=False)
+def test_a_network_that_says_nothing_of_a_shortcut_or_a_memory_has_none(tmp_path: Path) -> None:
+    model = untrained("gru", shortcut=False, memory=0)
     model.save(tmp_path)
     path = tmp_path / "world_model.json"
     description = json.loads(path.read_text())
-    del description["network"]["shortcut"]
+    del description["network"]["shortcut"], description["network"]["memory"]
     path.write_text(json.dumps(description))
     again = load_world_model(tmp_path, SMALL_ARM)
+    assert again.memory == 0
     np.testing.assert_array_equal(
         again.rollout(OBSERVATIONS[:5], chunks(5, 6)), model.rollout(OBSERVATIONS[:5], chunks(5, 6))
     )
+
+
+def test_only_the_any_step_network_remembers_commands() -> None:
+    assert [untrained(kind, memory=2).memory for kind in ("gru", "mlp", "servo")] == [2, 0, 0]
+    model, before = untrained("gru", memory=2), chunks(5, 2)
+    told, untold = (model.rollout(OBSERVATIONS[:5], chunks(5, 6), sent) for sent in (before, None))
+    assert (told != untold).any(axis=(1, 2)).all()
+    nothing = model.rollout(OBSERVATIONS[:5], chunks(5, 6), np.full_like(before, np.nan))
+    np.testing.assert_array_equal(nothing, untold)
 
 
 def test_without_velocity_the_networks_do_not_see_it() -> None:

@@ -9,7 +9,7 @@ import torch
 from small_arm import SMALL_ARM, demonstrate
 from speedup_patch.data import Demonstrations, sent_actions
 from speedup_patch.errors import InputError
-from speedup_patch.observations import features, observe_episode
+from speedup_patch.observations import commands_before, features, observe_episode
 from speedup_patch.world_model.windows import Windows
 
 CPU = torch.device("cpu")
@@ -34,6 +34,19 @@ def test_a_window_holds_the_commands_and_where_they_led() -> None:
             features(SMALL_ARM, source.states[start + 1 : start + 1 + length]),
             atol=1e-6,
         )
+
+
+def test_a_window_remembers_the_commands_of_its_own_episode() -> None:
+    demonstrations = demonstrate(episodes=3, steps=20, disturbance=0.05)
+    windows = Windows(SMALL_ARM, demonstrations, horizon=6, device=CPU, memory=3)
+    before = windows.gather(torch.arange(len(windows))).before.numpy().reshape(3, 19, 3, 3)
+    for remembered, episode in zip(before, demonstrations, strict=True):
+        sent = sent_actions(episode)
+        np.testing.assert_allclose(remembered, commands_before(sent, np.arange(19), 3), atol=1e-6)
+        np.testing.assert_allclose(remembered[5], sent[2:5], atol=1e-6)
+        assert np.isnan(remembered[0]).all()
+        assert np.isnan(remembered[2, 0]).all()
+        np.testing.assert_allclose(remembered[2, 1:], sent[:2], atol=1e-6)
 
 
 def test_what_was_sent_counts_not_what_is_called_the_action() -> None:

@@ -108,7 +108,7 @@ def test_auto_takes_the_servo_where_the_robot_allows_it() -> None:
     assert resolve_kind(WorldModelConfig("mlp"), ALOHA) == "mlp"
 
 
-@pytest.mark.parametrize("change", [{"hidden": 0}, {"layers": 0}, {"horizon": 0}])
+@pytest.mark.parametrize("change", [{"hidden": 0}, {"layers": 0}, {"horizon": 0}, {"memory": -1}])
 def test_impossible_settings_are_refused(change: dict[str, int]) -> None:
     with pytest.raises(InputError, match=next(iter(change))):
         replace(TINY, **change)
@@ -145,6 +145,23 @@ def test_a_shortcut_foretells_commands_beyond_the_demonstrated_ones() -> None:
         model, _ = train_world_model(data, data, DELTA_ROBOT, replace(config, shortcut=shortcut), device=CPU)
         foretold = encoded_poses(DELTA_ROBOT, model.rollout(starts, chunks))[..., 0, :3]
         errors.append(np.linalg.norm(foretold - led_to, axis=-1).mean())
+    assert errors[1] < 0.5 * errors[0]
+
+
+def test_a_memory_tells_what_the_arm_has_yet_to_do() -> None:
+    rng = np.random.default_rng(0)
+    training, held_out = (
+        Demonstrations(tuple(_motions(0.3 * rng.uniform(-1, 1, (20, 3))) for _ in range(count)), 20.0)
+        for count in (40, 10)
+    )
+    config = replace(TINY, hidden=32, loop=replace(LOOP, steps=300, batch_size=64, evaluate_every=300))
+    errors = []
+    for memory in (0, 1):
+        model, figures = train_world_model(
+            training, held_out, DELTA_ROBOT, replace(config, memory=memory), device=CPU, chunk_length=8
+        )
+        assert model.memory == memory
+        errors.append(figures["position_mm_at_1"])
     assert errors[1] < 0.5 * errors[0]
 
 

@@ -62,7 +62,8 @@ def measure(config: BenchConfig, suite: str, notes: list[str], report: Report) -
     for kind in ALL_MEASURES:
         true = true_deviations(robot, limits, decisions, RATES, kind)
         for named in models:
-            predicted = predicted_deviations(named.model, limits, decisions.observations, decisions.chunks, RATES, kind)
+            moments = decisions.moments(robot, named.model.memory)
+            predicted = predicted_deviations(named.model, limits, moments, RATES, kind)
             scores = score_groups(decisions, true, predicted, RATES, config.epsilon)
             for states, rates in scores.items():
                 row: Row = {"suite": suite, "model": named.name, "kind": named.kind, "measure": kind}

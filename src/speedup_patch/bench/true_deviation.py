@@ -7,7 +7,7 @@ between them, in whatever measure, can then be compared with what a world model 
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import get_args
+from typing import NamedTuple, get_args
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -16,7 +16,7 @@ from speedup_patch.acceleration import accelerate
 from speedup_patch.interfaces import ChunkPolicy, Env, WorldModel
 from speedup_patch.limits import Limits
 from speedup_patch.maths.statistics import auroc, missed_violation_share, spearman
-from speedup_patch.observations import features, observe, split_observation
+from speedup_patch.observations import commands_before, features, observe, split_observation
 from speedup_patch.relabel import Measure, find_deviation, follow
 from speedup_patch.robots import Robot
 from speedup_patch.warp import uniform_warp
@@ -45,6 +45,24 @@ class Decisions:
 
     def __len__(self) -> int:
         return len(self.states)
+
+    def moments(self, robot: Robot, memory: int) -> "Moments":
+        """What a world model is told of them, with the last ``memory`` commands that were sent until then."""
+        before: list[np.ndarray] = []
+        for rows in np.split(np.arange(len(self)), np.flatnonzero(self.first)[1:]):
+            warp = uniform_warp(self.chunks.shape[1], float(self.driven[rows[0]]))
+            sent = accelerate(robot, self.chunks[rows], warp).actions  # all of it, or there is no next decision
+            before.append(commands_before(np.concatenate(list(sent)), np.arange(len(rows)) * len(warp), memory))
+        return Moments(self.observations, self.chunks, np.concatenate(before))
+
+
+class Moments(NamedTuple):
+    """N moments at which a policy was asked."""
+
+    observations: Float[np.ndarray, "N O"]
+    chunks: Float[np.ndarray, "N n A"]
+    before: Float[np.ndarray, "N M A"]
+    """The last commands sent until then (see ``WorldModel.rollout``)."""
 
 
 def run_episode(
@@ -128,16 +146,15 @@ def true_deviations(
 def predicted_deviations(
     model: WorldModel,
     limits: Limits,
-    observations: Float[np.ndarray, "N O"],
-    chunks: Float[np.ndarray, "N n A"],
+    moments: Moments,
     rates: Sequence[float],
     measure: Measure,
 ) -> Float[np.ndarray, "N R"]:
     """How far each rate strays in the world model."""
-    robot = model.robot
+    robot, (observations, chunks, before) = model.robot, moments
     warps = [uniform_warp(chunks.shape[1], rate) for rate in rates]
-    moved = [model.rollout(observations, accelerate(robot, chunks, warp).actions) for warp in warps]
-    start, reference = split_observation(observations)[0], model.rollout(observations, chunks)
+    moved = [model.rollout(observations, accelerate(robot, chunks, warp).actions, before) for warp in warps]
+    start, reference = split_observation(observations)[0], model.rollout(observations, chunks, before)
     return _deviations(robot, limits, measure, start, reference, moved, rates)
 
 

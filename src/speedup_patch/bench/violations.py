@@ -8,11 +8,11 @@ from jaxtyping import Bool, Float, Int
 from speedup_patch.bench.config import BenchConfig
 from speedup_patch.bench.results import Layout, Row
 from speedup_patch.bench.runs import find_tasks, run_schedulers
-from speedup_patch.bench.true_deviation import ALL_MEASURES, predicted_deviations
+from speedup_patch.bench.true_deviation import ALL_MEASURES, Moments, predicted_deviations
 from speedup_patch.bench.world_models import NamedModel, find_world_models
 from speedup_patch.evaluation.traces import Trace
 from speedup_patch.maths.statistics import spearman
-from speedup_patch.observations import observe
+from speedup_patch.observations import commands_before, observe
 from speedup_patch.relabel import Measure, find_violations
 from speedup_patch.reporting import Report
 
@@ -63,12 +63,20 @@ def foretell(named: NamedModel, traces: Sequence[Trace], measure: Measure) -> li
     """The predicted deviation of every decision of every episode, were its chunk to run at twice the rate."""
     robot = named.model.robot
     observations: list[np.ndarray] = []
+    before: list[np.ndarray] = []
     for trace in traces:
-        now = trace.states[trace.decision_steps].astype(np.float64)
-        before = trace.states[np.maximum(trace.decision_steps - 1, 0)].astype(np.float64)
-        observations.append(observe(robot, now, before))
-    chunks = np.concatenate([trace.chunks for trace in traces]).astype(np.float64)
-    found = predicted_deviations(named.model, named.limits, np.concatenate(observations), chunks, (RATE,), measure)
+        now, previous = (
+            trace.states[steps].astype(np.float64)
+            for steps in (trace.decision_steps, np.maximum(trace.decision_steps - 1, 0))
+        )
+        observations.append(observe(robot, now, previous))
+        before.append(commands_before(trace.actions, trace.decision_steps, named.model.memory))
+    moments = Moments(
+        np.concatenate(observations),
+        np.concatenate([trace.chunks for trace in traces]).astype(np.float64),
+        np.concatenate(before),
+    )
+    found = predicted_deviations(named.model, named.limits, moments, (RATE,), measure)
     ends = np.cumsum([len(trace.decision_steps) for trace in traces])
     return np.split(found[:, 0], ends[:-1])
 

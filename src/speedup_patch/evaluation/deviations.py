@@ -12,7 +12,7 @@ from speedup_patch.evaluation.run import named_path
 from speedup_patch.evaluation.traces import Trace
 from speedup_patch.interfaces import WorldModel
 from speedup_patch.limits import Limits
-from speedup_patch.observations import observe
+from speedup_patch.observations import commands_before, observe
 from speedup_patch.relabel import Measure, find_deviation, find_violations, follow
 from speedup_patch.retiming import paths_at_rate_one
 from speedup_patch.robots import Robot
@@ -81,19 +81,25 @@ def _predict(judge: Judge, traces: Sequence[Trace], places: Sequence[Place], len
     world_model, limits, measure, _ = judge
     robot = world_model.robot
     steps = [int(traces[number].decision_steps[decision]) for number, decision in places]
-    states, before = (
+    states, previous = (
         np.stack([traces[number].states[max(step - back, 0)] for (number, _), step in zip(places, steps, strict=True)])
         for back in (0, 1)  # at the very start the robot is at rest
     )
-    observations = observe(robot, states.astype(np.float64), before.astype(np.float64))
+    observations = observe(robot, states.astype(np.float64), previous.astype(np.float64))
+    before = np.concatenate(
+        [
+            commands_before(traces[number].actions, np.array([step]), world_model.memory)
+            for (number, _), step in zip(places, steps, strict=True)
+        ]
+    )
     chunks = np.stack([traces[number].chunks[decision, :length] for number, decision in places]).astype(np.float64)
     positions = _positions(traces, places)
     actions = accelerate_along(robot, chunks, positions, {}).actions
     for row, (number, decision) in enumerate(places):
         sent = _sent(traces[number], decision)  # less than the whole chunk where the episode ended in it
         actions[row, : len(sent)] = sent
-    track = follow(robot, limits, paths_at_rate_one(world_model, observations, chunks)[:, 1:], measure)
-    predicted = follow(robot, limits, world_model.rollout(observations, actions), measure)
+    track = follow(robot, limits, paths_at_rate_one(world_model, observations, chunks, before)[:, 1:], measure)
+    predicted = follow(robot, limits, world_model.rollout(observations, actions, before), measure)
     return find_deviation(robot, limits, measure)(track[:, 0], track[:, 1:], predicted, positions)
 
 

@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from speedup_patch.acceleration import accelerate
 from speedup_patch.errors import InputError
-from speedup_patch.observations import features, observe, split_observation
+from speedup_patch.observations import features, no_commands, observe, split_observation
 from speedup_patch.runtime.decision_log import DecisionLog, LoggedDecision
 from speedup_patch.runtime.engine import Engine
 from speedup_patch.warp import Warp, cap_rate, uniform_warp
@@ -115,23 +115,24 @@ class ChunkAccelerator:
             self.fallbacks[choice.reason] += 1
             LOGGER.warning("original chunk returned: %s", choice.reason)
         self.decisions += 1
-        self._executed = (o, choice.actions)
+        self._executed = (o, choice.actions, self._before)
         self._last = choice.actions[-1]
+        before, self._before = self._before, np.concatenate([self._before, choice.actions])[len(choice.actions) :]
         # A copy in the policy's own precision: nobody else's array, and at rate 1 the policy's very bits.
         precision = wanted.dtype if wanted.dtype.kind == "f" else np.dtype(np.float64)
         actions = choice.actions.astype(precision)
         result = Shortened(actions, len(original), choice.reason, seconds, original, choice.positions)
         if self.log is not None:
-            self.log.add(LoggedDecision(o, original, len(choice.actions), choice.reason, seconds))
+            self.log.add(LoggedDecision(o, original, len(choice.actions), choice.reason, seconds, before))
         return result
 
     def prepare(self) -> None:
         """Predicts where the last chunk leads now, rather than when the next decision waits for it."""
         if self._executed is None or self.engine.world_model is None:
             return
-        (o, actions), self._executed, self._velocity, self._foretold = self._executed, None, None, None
+        (o, actions, before), self._executed, self._velocity, self._foretold = self._executed, None, None, None
         try:
-            path = self.engine.world_model.rollout(o[None], actions[None])[0].astype(np.float64)
+            path = self.engine.world_model.rollout(o[None], actions[None], before[None])[0].astype(np.float64)
         except Exception:  # a robot that cannot be predicted is taken to stand still
             LOGGER.exception("the velocity could not be predicted")
             return
@@ -146,7 +147,8 @@ class ChunkAccelerator:
         self._forget()
 
     def _forget(self) -> None:
-        self._executed: tuple[Float[np.ndarray, " O"], Float[np.ndarray, "l A"]] | None = None
+        self._executed: tuple[Float[np.ndarray, " O"], Float[np.ndarray, "l A"], Float[np.ndarray, "M A"]] | None = None
+        self._before = no_commands(1, self.engine.memory, self.engine.robot.action_size)[0]
         self._velocity: Float[np.ndarray, " X"] | None = None
         self._foretold: tuple[Float[np.ndarray, " X"], Float[np.ndarray, "l X"]] | None = None
         self._last: Float[np.ndarray, " A"] | None = None
@@ -163,8 +165,8 @@ class ChunkAccelerator:
             first = self._pause(o, chunk)
             if first is not None:
                 return _Choice(first, np.arange(1.0, len(first) + 1), None)
-            warp = self._limited(self.scheduler.schedule(o, chunk))
-            reason = engine.refuses(o, chunk) if engine.refuses and len(warp) < len(chunk) else None
+            warp = self._limited(self.scheduler.schedule(o, chunk, self._before))
+            reason = engine.refuses(o, chunk, self._before) if engine.refuses and len(warp) < len(chunk) else None
             actions = accelerate(engine.robot, chunk, warp, engine.merging).actions
         except Exception:
             # Whatever goes wrong in a decision, the robot gets the policy's own chunk, never nothing.

@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -31,6 +32,8 @@ class LoggedDecision:
     """How many actions were executed for the chunk's n."""
     reason: str | None
     seconds: float
+    before: Float[np.ndarray, "M A"]
+    """The commands sent last, as many as the world model takes into account; older releases did not log them."""
 
 
 class DecisionLog:
@@ -89,6 +92,7 @@ class DecisionLog:
                 "time": [moment for moment, _ in rows],
                 "observation": _lists(pa, [decision.observation for decision in decisions]),
                 "chunk": _lists(pa, [decision.chunk for decision in decisions]),
+                "before": _lists(pa, [decision.before for decision in decisions]),
                 "original": [len(decision.chunk) for decision in decisions],
                 "executed": [decision.executed for decision in decisions],
                 "reason": pa.array([decision.reason for decision in decisions], pa.string()),
@@ -114,19 +118,17 @@ def read_decisions(folder: Path) -> list[LoggedDecision]:
     for file in files:
         try:
             rows = pq.read_table(file).to_pylist()
-            decisions += [
-                LoggedDecision(
-                    np.array(row["observation"], dtype=np.float64),
-                    np.array(row["chunk"], dtype=np.float64).reshape(row["original"], -1),
-                    int(row["executed"]),
-                    row["reason"],
-                    float(row["seconds"]),
-                )
-                for row in rows
-            ]
+            decisions += [_decision(row) for row in rows]
         except (OSError, pa.ArrowException, KeyError, TypeError, ValueError) as error:
             raise InputError(f"{file} is not a whole file of a decision log: {error}") from error
     return decisions
+
+
+def _decision(row: dict[str, Any]) -> LoggedDecision:
+    chunk = np.array(row["chunk"], dtype=np.float64).reshape(row["original"], -1)
+    before = np.array(row.get("before", ()), dtype=np.float64).reshape(-1, chunk.shape[1])
+    observation = np.array(row["observation"], dtype=np.float64)
+    return LoggedDecision(observation, chunk, int(row["executed"]), row["reason"], float(row["seconds"]), before)
 
 
 def _lists(pa: ModuleType, arrays: list[np.ndarray]) -> object:

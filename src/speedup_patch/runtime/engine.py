@@ -33,8 +33,13 @@ class Engine:
     """Predicts the velocity at the end of a chunk, for callers that do not report it."""
     caution: Caution | None = None
     """Watches arms that are told motions; needs the world model."""
-    refuses: "Callable[[Float[np.ndarray, ' O'], Float[np.ndarray, 'n A']], str | None] | None" = None
+    refuses: "EveryOptionViolates | None" = None
     """A last look at a chunk: the reason to run it unchanged, or None."""
+
+    @property
+    def memory(self) -> int:
+        """How many of the commands sent last have to be remembered."""
+        return 0 if self.world_model is None else self.world_model.memory
 
 
 def patch_engine(patch: LoadedPatch, candidates: Candidates | None = None) -> Engine:
@@ -66,9 +71,20 @@ class EveryOptionViolates:
 
     patch: LoadedPatch
 
-    def __call__(self, observation: Float[np.ndarray, " O"], chunk: Float[np.ndarray, "n A"]) -> str | None:
+    def __call__(
+        self,
+        observation: Float[np.ndarray, " O"],
+        chunk: Float[np.ndarray, "n A"],
+        before: Float[np.ndarray, "M A"],
+    ) -> str | None:
         patch = self.patch
         predicted = predict_counterfactuals(
-            patch.world_model, observation[None], chunk[None], patch.candidates, patch.measure, patch.limits
+            patch.world_model,
+            observation[None],
+            chunk[None],
+            patch.candidates,
+            patch.measure,
+            patch.limits,
+            before[None],
         )
         return "every rate violates" if find_violations(predicted.deviations, patch.epsilon).all() else None

@@ -160,14 +160,26 @@ def any_step_graph(weights: Weights, robot: Robot, network: Mapping[str, Any]) -
     layers, hidden = int(network["layers"]), int(network["hidden"])
     commands = _commands(graph, robot, network)
     rows = graph.one("Transpose", commands, perm=[1, 0, 2])
-    start = graph.multilayer(_network_inputs(graph, x_size, network), "encoder", "silu")
+    seen = _network_inputs(graph, x_size, network)
+    memory = int(network.get("memory", 0))
+    if memory:
+        seen = graph.one("Concat", seen, _sent(graph, robot, network), axis=1)
+    start = graph.multilayer(seen, "encoder", "silu")
     cut = graph.constant("hidden_sizes", np.full(layers, hidden))
     states = [graph.one("Unsqueeze", part, graph.axis(0)) for part in graph.node("Split", [start, cut], layers, axis=1)]
     outputs, _ = graph.gru(rows, "recurrent", layers, starts=states)
     decoded = graph.multilayer(graph.one("Transpose", outputs, perm=[1, 0, 2]), "decoder", "silu")
     if network.get("shortcut"):
         decoded = graph.one("Add", decoded, _shortcut(graph, commands, x_size, network))
-    return graph.model(_rollout_inputs(robot), _restored(graph, decoded, x_size, network), ("N", "L", x_size))
+    inputs = _rollout_inputs(robot, memory)
+    return graph.model(inputs, _restored(graph, decoded, x_size, network), ("N", "L", x_size))
+
+
+def _sent(graph: Graph, robot: Robot, network: Mapping[str, Any]) -> str:
+    """The last commands side by side; one that was not sent, NaN, counts as the mean of all."""
+    scaled = _commands(graph, robot, network, "before")
+    missing, mean = graph.one("IsNaN", scaled), graph.constant("mean_command", np.array([0.0]))
+    return graph.one("Flatten", graph.one("Where", missing, mean, scaled))
 
 
 def _shortcut(graph: Graph, commands: str, x_size: int, network: Mapping[str, Any]) -> str:
@@ -195,11 +207,12 @@ def one_step_graph(weights: Weights, robot: Robot, network: Mapping[str, Any]) -
     return graph.model(_rollout_inputs(robot), _restored(graph, predicted, x_size, network), ("N", "L", x_size))
 
 
-def _rollout_inputs(robot: Robot) -> tuple[tuple[str, int, tuple[str | int, ...]], ...]:
-    return (
+def _rollout_inputs(robot: Robot, memory: int = 0) -> list[tuple[str, int, tuple[str | int, ...]]]:
+    inputs: list[tuple[str, int, tuple[str | int, ...]]] = [
         ("observation", TensorProto.FLOAT, ("N", 2 * feature_size(robot))),
         ("actions", TensorProto.FLOAT, ("N", "L", robot.action_size)),
-    )
+    ]
+    return [*inputs, ("before", TensorProto.FLOAT, ("N", memory, robot.action_size))] if memory else inputs
 
 
 def _present(graph: Graph, x_size: int) -> str:
@@ -216,8 +229,7 @@ def _network_inputs(graph: Graph, x_size: int, network: Mapping[str, Any]) -> st
     return graph.one("Slice", scaled, *bounds, graph.axis(1))
 
 
-def _commands(graph: Graph, robot: Robot, network: Mapping[str, Any]) -> str:
-    commands = "actions"
+def _commands(graph: Graph, robot: Robot, network: Mapping[str, Any], commands: str = "actions") -> str:
     if network["relative_actions"]:
         origin = graph.one(
             "MatMul", _present(graph, feature_size(robot)), graph.constant("origin", command_matrix(robot))

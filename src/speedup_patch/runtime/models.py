@@ -10,7 +10,7 @@ from speedup_patch.artefacts import read_json
 from speedup_patch.candidates import Choices
 from speedup_patch.errors import InputError
 from speedup_patch.interfaces import WorldModel
-from speedup_patch.observations import feature_size
+from speedup_patch.observations import feature_size, no_commands
 from speedup_patch.onnx_files import open_session
 from speedup_patch.robots import Robot
 from speedup_patch.scheduler.chooser import LearnedChooser
@@ -43,31 +43,41 @@ class OnnxWorldModel:
     def __init__(self, robot: Robot, path: Path, one_step: bool) -> None:
         self.robot = robot
         self._session = open_session(path, "the world model's file")
+        inputs = {entry.name: entry.shape for entry in self._session.get_inputs()}
+        self.memory: int = inputs["before"][1] if "before" in inputs else 0
+        """How many of the commands sent last it takes into account."""
         self._one_step = one_step
 
     def rollout(
-        self, observations: Float[np.ndarray, "B O"], actions: Float[np.ndarray, "B L A"]
+        self,
+        observations: Float[np.ndarray, "B O"],
+        actions: Float[np.ndarray, "B L A"],
+        before: Float[np.ndarray, "B M A"] | None = None,
     ) -> Float[np.ndarray, "B L X"]:
         """Predicted features x (see observations.py) after each of L actions, un-normalised."""
-        o, commands = observations.astype(np.float32), actions.astype(np.float32)
-        parts = [slice(first, first + ROWS_AT_ONCE) for first in range(0, len(o), ROWS_AT_ONCE)]
+        sent = no_commands(len(actions), self.memory, actions.shape[-1]) if before is None else before
+        whole = [array.astype(np.float32) for array in (observations, actions, sent)]
+        parts = [slice(first, first + ROWS_AT_ONCE) for first in range(0, len(actions), ROWS_AT_ONCE)]
         predict = self._step_by_step if self._one_step else self._run
-        return np.concatenate([predict(o[part], commands[part]) for part in parts])
+        return np.concatenate([predict(*(array[part] for array in whole)) for part in parts])
 
     def save(self, directory: Path) -> None:
         """A model made for running only; the folder it came from is the one to copy."""
         raise InputError("a world model read for running cannot be saved again: copy its patch folder instead")
 
-    def _run(self, o: Float[np.ndarray, "B O"], actions: Float[np.ndarray, "B L A"]) -> Float[np.ndarray, "B L X"]:
-        return np.asarray(self._session.run(None, {"observation": o, "actions": actions})[0])
+    def _run(
+        self, o: Float[np.ndarray, "B O"], actions: Float[np.ndarray, "B L A"], before: Float[np.ndarray, "B M A"]
+    ) -> Float[np.ndarray, "B L X"]:
+        feeds = {"observation": o, "actions": actions} | ({"before": before} if self.memory else {})
+        return np.asarray(self._session.run(None, feeds)[0])
 
     def _step_by_step(
-        self, o: Float[np.ndarray, "B O"], actions: Float[np.ndarray, "B L A"]
+        self, o: Float[np.ndarray, "B O"], actions: Float[np.ndarray, "B L A"], before: Float[np.ndarray, "B M A"]
     ) -> Float[np.ndarray, "B L X"]:
         size = feature_size(self.robot)
         predictions = np.empty((*actions.shape[:2], size), dtype=np.float32)
         for step in range(actions.shape[1]):
-            x = self._run(o, actions[:, step : step + 1])[:, 0]
+            x = self._run(o, actions[:, step : step + 1], before)[:, 0]
             o = np.concatenate([x, x - o[:, :size]], axis=-1)
             predictions[:, step] = x
         return predictions

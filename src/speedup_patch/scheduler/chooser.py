@@ -57,10 +57,15 @@ class LearnedScheduler:
         self.candidates = candidates
         self.world_model = world_model
 
-    def schedule(self, observation: Float[np.ndarray, " O"], chunk: Float[np.ndarray, "n A"]) -> Warp:
+    def schedule(
+        self,
+        observation: Float[np.ndarray, " O"],
+        chunk: Float[np.ndarray, "n A"],
+        before: Float[np.ndarray, "M A"] | None = None,
+    ) -> Warp:
         """The best option's warp."""
-        o, chunks = observation[None], chunk[None]
-        paths = paths_at_rate_one(self.world_model, o, chunks) if self.candidates.needs_path else None
+        o, chunks, sent = observation[None], chunk[None], None if before is None else before[None]
+        paths = paths_at_rate_one(self.world_model, o, chunks, sent) if self.candidates.needs_path else None
         options = shorten_all(self.world_model.robot, self.candidates, paths, chunks)
         return chosen_warp(options, int(self.chooser.choose(o, options)[0]), self.candidates, len(chunk))
 

@@ -40,6 +40,8 @@ class WorldModelConfig:
     """Whether commands that are targets enter as their distance from where the robot is."""
     shortcut: bool = True
     """Whether the GRU is left with what a linear way past it does not explain."""
+    memory: int = 2
+    """How many of the commands sent last the GRU sees: an arm is still answering them."""
     loop: LoopConfig | None = None
     """None takes what suits the kind (``DEFAULT_LOOPS``)."""
 
@@ -50,6 +52,8 @@ class WorldModelConfig:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise InputError(f"world model: {name} must be at least 1, not {value}")
+        if self.memory < 0:
+            raise InputError(f"world model: memory must be 0 or more commands, not {self.memory}")
 
     def resolved_horizon(self, chunk_length: int) -> int:
         """How far to look ahead for chunks of this length."""

@@ -11,6 +11,7 @@ from jaxtyping import Float
 from speedup_patch.array_files import check_same_shapes, load_arrays
 from speedup_patch.artefacts import read_json, write_json
 from speedup_patch.errors import InputError
+from speedup_patch.observations import no_commands
 from speedup_patch.robots import Robot
 from speedup_patch.tensor_files import load_tensors, save_tensors
 from speedup_patch.world_model.config import KINDS, Kind
@@ -31,17 +32,28 @@ class NetworkWorldModel:
         self.kind: Kind = kind
         self.dynamics = dynamics.eval()
 
+    @property
+    def memory(self) -> int:
+        """How many of the commands sent last it takes into account."""
+        return self.dynamics.shape.memory
+
     def rollout(
-        self, observations: Float[np.ndarray, "B O"], actions: Float[np.ndarray, "B L A"]
+        self,
+        observations: Float[np.ndarray, "B O"],
+        actions: Float[np.ndarray, "B L A"],
+        before: Float[np.ndarray, "B M A"] | None = None,
     ) -> Float[np.ndarray, "B L X"]:
         """Predicted features x (see observations.py) after each of L actions, un-normalised."""
         device = next(self.dynamics.parameters()).device
+        sent = no_commands(len(actions), self.memory, actions.shape[-1]) if before is None else before
         predictions = np.empty((*actions.shape[:2], self.dynamics.x_size), dtype=np.float32)
         for first in range(0, len(actions), ROWS_AT_ONCE):
             rows = slice(first, first + ROWS_AT_ONCE)
-            o, a = (torch.from_numpy(part[rows].astype(np.float32)).to(device) for part in (observations, actions))
+            inputs = (
+                torch.from_numpy(part[rows].astype(np.float32)).to(device) for part in (observations, actions, sent)
+            )
             with torch.inference_mode():
-                predictions[rows] = self.dynamics(o, a).cpu().numpy()
+                predictions[rows] = self.dynamics(*inputs).cpu().numpy()
         return predictions
 
     def save(self, directory: Path) -> None:
@@ -75,9 +87,9 @@ def load_world_model(directory: Path, robot: Robot) -> NetworkWorldModel | Servo
 def _read_shape(description: dict[str, Any], path: Path) -> NetworkShape:
     network = description.get("network")
     flags = ("velocity", "residual", "relative_actions", "shortcut")
-    expected = {"hidden": int, "layers": int} | dict.fromkeys(flags, bool)
-    # The first world models had no shortcut, and did not say so.
-    shape = {"shortcut": False} | network if isinstance(network, dict) else {}
+    expected = {"hidden": int, "layers": int, "memory": int} | dict.fromkeys(flags, bool)
+    # The first world models had no shortcut and no memory, and did not say so.
+    shape = {"shortcut": False, "memory": 0} | network if isinstance(network, dict) else {}
     if {name: type(value) for name, value in shape.items()} != expected:
         raise InputError(f"{path} must describe its network by {', '.join(expected)}; it says {network!r}")
     return NetworkShape(**cast(dict[str, Any], shape))

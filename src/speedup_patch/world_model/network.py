@@ -38,6 +38,8 @@ class NetworkShape:
     relative_actions: bool
     shortcut: bool = False
     """Whether the any-step network has a linear way past its GRU."""
+    memory: int = 0
+    """How many of the commands sent last the any-step network sees."""
 
 
 class Scaling(nn.Module):
@@ -87,8 +89,10 @@ class NetworkDynamics(nn.Module, ABC):
         return 2 * self.x_size if self.shape.velocity else self.x_size
 
     @abstractmethod
-    def forward(self, observations: Float[Tensor, "B O"], actions: Float[Tensor, "B L A"]) -> Float[Tensor, "B L X"]:
-        """Features x after each action."""
+    def forward(
+        self, observations: Float[Tensor, "B O"], actions: Float[Tensor, "B L A"], before: Float[Tensor, "B M A"]
+    ) -> Float[Tensor, "B L X"]:
+        """Features x after each action; ``before`` are the last commands sent, NaN where there was none."""
 
     @abstractmethod
     def loss(self, window: Window) -> Float[Tensor, ""]:
@@ -134,6 +138,8 @@ class NetworkDynamics(nn.Module, ABC):
 class AnyStepDynamics(NetworkDynamics):
     """The paper's model: o_t starts the hidden state of a GRU, which then sees commands only, never a prediction.
 
+    With a memory, the last commands sent start it, too: an arm that is told motions is still answering them.
+
     With a shortcut, what an arm does in proportion to its commands so far, its first velocity and its place goes past
     the GRU, which is left with the rest. Accelerated chunks command more than any demonstration, and straight lines
     reach further than gates.
@@ -141,8 +147,9 @@ class AnyStepDynamics(NetworkDynamics):
 
     def __init__(self, robot: Robot, shape: NetworkShape) -> None:
         super().__init__(robot, shape)
+        seen = self.input_size + shape.memory * robot.action_size
         self.encoder = nn.Sequential(
-            nn.Linear(self.input_size, shape.hidden), nn.SiLU(), nn.Linear(shape.hidden, shape.layers * shape.hidden)
+            nn.Linear(seen, shape.hidden), nn.SiLU(), nn.Linear(shape.hidden, shape.layers * shape.hidden)
         )
         self.recurrent = nn.GRU(robot.action_size, shape.hidden, shape.layers, batch_first=True)
         self.decoder = nn.Sequential(
@@ -179,22 +186,29 @@ class AnyStepDynamics(NetworkDynamics):
         ran_on = [v * (1.0 - SETTLING**time) for v in velocity]
         return torch.cat([commands.cumsum(dim=1), commands, constant, time, x * time, *ran_on], dim=-1)
 
-    def _outputs(self, observations: Float[Tensor, "B O"], actions: Float[Tensor, "B L A"]) -> Float[Tensor, "B L X"]:
-        commands = self.command_scaling(self._relative(observations, actions))
-        hidden = self.encoder(self._inputs(observations)).unflatten(-1, (self.shape.layers, self.shape.hidden))
+    def _outputs(
+        self, observations: Float[Tensor, "B O"], actions: Float[Tensor, "B L A"], before: Float[Tensor, "B M A"]
+    ) -> Float[Tensor, "B L X"]:
+        commands, sent = (self.command_scaling(self._relative(observations, part)) for part in (actions, before))
+        # A command that was not sent, or is not known, counts as the mean of all.
+        seen = torch.cat([self._inputs(observations), torch.nan_to_num(sent, nan=0.0).flatten(1)], dim=-1)
+        hidden = self.encoder(seen).unflatten(-1, (self.shape.layers, self.shape.hidden))
         states, _ = self.recurrent(commands, hidden.transpose(0, 1).contiguous())
         outputs = self.decoder(states)
         if self.shortcut is None:
             return outputs
         return outputs + self.shortcut(self._linear_inputs(observations, commands))
 
-    def forward(self, observations: Float[Tensor, "B O"], actions: Float[Tensor, "B L A"]) -> Float[Tensor, "B L X"]:
-        return self._restore(observations, self._outputs(observations, actions))
+    def forward(
+        self, observations: Float[Tensor, "B O"], actions: Float[Tensor, "B L A"], before: Float[Tensor, "B M A"]
+    ) -> Float[Tensor, "B L X"]:
+        return self._restore(observations, self._outputs(observations, actions, before))
 
     def loss(self, window: Window) -> Float[Tensor, ""]:
         # One window of the full horizon holds every shorter one: the GRU is causal, so its i-th output is exactly
         # what it would give for a window of length i.
-        return self._error(self._outputs(window.observations, window.actions), window.observations, window)
+        outputs = self._outputs(window.observations, window.actions, window.before)
+        return self._error(outputs, window.observations, window)
 
 
 class OneStepDynamics(NetworkDynamics):
@@ -212,7 +226,9 @@ class OneStepDynamics(NetworkDynamics):
         commands = self.command_scaling(self._relative(observations, actions))
         return self.step(torch.cat([self._inputs(observations)[:, None], commands], dim=-1))
 
-    def forward(self, observations: Float[Tensor, "B O"], actions: Float[Tensor, "B L A"]) -> Float[Tensor, "B L X"]:
+    def forward(
+        self, observations: Float[Tensor, "B O"], actions: Float[Tensor, "B L A"], before: Float[Tensor, "B M A"]
+    ) -> Float[Tensor, "B L X"]:
         predictions: list[Tensor] = []
         for step in range(actions.shape[1]):
             x = self._restore(observations, self._outputs(observations, actions[:, step : step + 1]))[:, 0]
@@ -221,10 +237,12 @@ class OneStepDynamics(NetworkDynamics):
         return torch.stack(predictions, dim=1)
 
     def loss(self, window: Window) -> Float[Tensor, ""]:
-        first = Window(window.observations, window.actions[:, :1], window.targets[:, :1], window.valid[:, :1])
+        first = _first_step(window)
         return self._error(self._outputs(first.observations, first.actions), first.observations, first)
 
     def fit_scaling(self, window: Window) -> None:
-        super().fit_scaling(
-            Window(window.observations, window.actions[:, :1], window.targets[:, :1], window.valid[:, :1])
-        )
+        super().fit_scaling(_first_step(window))
+
+
+def _first_step(window: Window) -> Window:
+    return Window(window.observations, window.before, window.actions[:, :1], window.targets[:, :1], window.valid[:, :1])

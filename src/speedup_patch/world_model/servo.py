@@ -137,6 +137,8 @@ class ServoWorldModel:
     """
 
     kind = "servo"
+    memory = 0
+    """Where a servo is and how fast it moves says all of it."""
 
     def __init__(
         self,
@@ -155,7 +157,10 @@ class ServoWorldModel:
         self._stroke = driven_strokes(robot)
 
     def rollout(
-        self, observations: Float[np.ndarray, "B O"], actions: Float[np.ndarray, "B L A"]
+        self,
+        observations: Float[np.ndarray, "B O"],
+        actions: Float[np.ndarray, "B L A"],
+        before: Float[np.ndarray, "B M A"] | None = None,
     ) -> Float[np.ndarray, "B L X"]:
         """Predicted features x (see observations.py) after each of L actions, un-normalised."""
         predictions = np.empty((*actions.shape[:2], feature_size(self.robot)), dtype=np.float32)

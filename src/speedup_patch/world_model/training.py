@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -108,13 +109,14 @@ def train_world_model(
     """
     kind = resolve_kind(config, robot)
     horizon = config.resolved_horizon(LONGEST_HORIZON if kind == "servo" else chunk_length)
-    judged = Windows(robot, held_out, horizon, device)
+    memory = config.memory if kind == "gru" else 0
+    judged = Windows(robot, held_out, horizon, device, memory)
     if kind == "servo":
         model = fit_servo_world_model(training, robot, horizon, report)
         steps = len(robot.drives)
     else:
         loop = config.resolved_loop(kind)
-        windows = Windows(robot, training, horizon, device)
+        windows = Windows(robot, training, horizon, device, memory)
         dynamics = build_dynamics(kind, robot, config, loop.seed)
         learner = DynamicsLearner(dynamics, windows, judged, loop, device)
         history = train(
@@ -137,10 +139,9 @@ def train_world_model(
 
 def build_dynamics(kind: Kind, robot: Robot, config: WorldModelConfig, seed: int) -> NetworkDynamics:
     """An untrained network whose weights follow from the seed alone."""
-    shortcut = config.shortcut and kind == "gru"
-    shape = NetworkShape(
-        config.hidden, config.layers, config.velocity, config.residual, config.relative_actions, shortcut
-    )
+    shape = NetworkShape(config.hidden, config.layers, config.velocity, config.residual, config.relative_actions)
+    if kind == "gru":
+        shape = replace(shape, shortcut=config.shortcut, memory=config.memory)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return DYNAMICS[kind](robot, shape)
@@ -149,8 +150,10 @@ def build_dynamics(kind: Kind, robot: Robot, config: WorldModelConfig, seed: int
 def judge(model: WorldModel, window: Window) -> dict[str, float]:
     """Root mean squared end-effector errors after 1, a quarter, half and all of the horizon: position in mm, turn in
     degrees."""
-    observations, actions = window.observations.cpu().numpy(), window.actions.cpu().numpy()
-    predicted = feature_poses(model.robot, model.rollout(observations, actions))
+    observations, actions, before = (
+        part.cpu().numpy() for part in (window.observations, window.actions, window.before)
+    )
+    predicted = feature_poses(model.robot, model.rollout(observations, actions, before))
     true = feature_poses(model.robot, window.targets.cpu().numpy())
     valid = window.valid.cpu().numpy()
     horizon = actions.shape[1]

@@ -17,6 +17,8 @@ class Window(NamedTuple):
     """B stretches of demonstration: where each starts, what was commanded, and where the robot went."""
 
     observations: Float[Tensor, "B O"]
+    before: Float[Tensor, "B M A"]
+    """The last commands before the start, oldest first; NaN where the episode had not begun."""
     actions: Float[Tensor, "B L A"]
     targets: Float[Tensor, "B L X"]
     """Features x after each action."""
@@ -25,12 +27,15 @@ class Window(NamedTuple):
 
 
 class Windows:
-    """Every moment of the demonstrations that has at least one step after it, with up to ``horizon`` steps each.
+    """Every moment of the demonstrations that has at least one step after it, with up to ``horizon`` steps each, and
+    the last ``memory`` commands before it.
 
     The data lie on the device once, as concatenated rows; a window is gathered by index when it is asked for.
     """
 
-    def __init__(self, robot: Robot, demonstrations: Demonstrations, horizon: int, device: torch.device) -> None:
+    def __init__(
+        self, robot: Robot, demonstrations: Demonstrations, horizon: int, device: torch.device, memory: int = 0
+    ) -> None:
         robot.check_sizes(demonstrations.state_size, demonstrations.action_size, "the data set")
         lengths = np.array([len(episode) for episode in demonstrations])
         if lengths.max() < 2:
@@ -42,8 +47,10 @@ class Windows:
         self.observations = torch.from_numpy(observations).to(device)
         self.actions = torch.from_numpy(actions).to(device)
         self.starts = torch.from_numpy(starts).to(device)
+        self.first = torch.from_numpy(np.repeat(np.cumsum(lengths) - lengths, lengths)).to(device)
         self.last = torch.from_numpy(last).to(device)
         self.ahead = torch.arange(horizon, device=device)
+        self.back = torch.arange(-memory, 0, device=device)
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -55,7 +62,10 @@ class Windows:
         last = self.last[starts][:, None]
         inside = torch.minimum(rows, last - 1)
         targets = self.observations[inside + 1, : self.feature_size]
-        return Window(self.observations[starts], self.actions[inside], targets, rows < last)
+        behind = starts[:, None] + self.back
+        sent = self.actions[behind.clamp_min(0)]
+        before = torch.where((behind >= self.first[starts][:, None])[..., None], sent, torch.nan)
+        return Window(self.observations[starts], before, self.actions[inside], targets, rows < last)
 
 
 def _join(
