@@ -9,10 +9,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from speedup_patch.baselines import FixedRate, OneRatePerChunk
+from speedup_patch.candidates import Rates
 from speedup_patch.errors import InputError
+from speedup_patch.observations import observe
 from speedup_patch.robots import ALOHA, ActionGroup
 from speedup_patch.runtime.accelerator import ChunkAccelerator
-from speedup_patch.runtime.engine import Engine, load_engine
+from speedup_patch.runtime.engine import Engine, load_engine, patch_engine
 from speedup_patch.runtime.patch_folder import load_patch
 from speedup_patch.scheduler.chooser import LearnedScheduler
 from speedup_patch.warp import uniform_warp
@@ -196,6 +198,38 @@ def test_the_last_commands_are_remembered_within_an_episode():
     np.testing.assert_array_equal(scheduler.before, expected)
     # The velocity at the end of a chunk is foretold from what was known at its beginning.
     np.testing.assert_array_equal(np.concatenate(model.told), expected[:2])
+
+
+def test_a_chunk_that_q_would_leave_as_it_is_gets_a_second_opinion(patch_folder):
+    patch, second, before = load_patch(patch_folder), Told(), np.zeros((2, 14))
+    scheduler = LearnedScheduler(patch.chooser, patch.candidates, patch.world_model, second)
+    chunk, state, previous = moment()
+    o = observe(ALOHA, state, previous)
+    for slowest, asked in ((False, 0), (True, 1)):
+        prefer_length(patch.chooser, slowest)
+        warp = scheduler.schedule(o, chunk, before)
+        assert len(second.before) == asked
+    assert len(warp) == len(uniform_warp(N, 3.0))
+    assert second.before[0] is before
+
+
+def prefer_length(chooser, longest):
+    """Makes Q like the longest, or the shortest, option best."""
+    chooser.q = lambda observations, chunks, lengths: (lengths if longest else -lengths).astype(np.float32)
+
+
+def test_with_retimings_the_second_opinion_is_the_world_models(patch_folder):
+    patch = load_patch(patch_folder)
+    second = patch_engine(patch).new_scheduler().second
+    if isinstance(patch.choices, Rates):  # as in the paper
+        assert second is None
+        return
+    prefer_length(patch.chooser, longest=True)
+    chunk, state, previous = moment()
+    o = observe(ALOHA, state, previous)
+    chosen, greedy = (scheduler.schedule(o, chunk) for scheduler in (patch_engine(patch).new_scheduler(), second))
+    assert np.array_equal(chosen.positions, greedy.positions)
+    assert len(chosen) < N
 
 
 def test_a_reset_forgets_the_episode(engine):

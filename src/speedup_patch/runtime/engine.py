@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from speedup_patch.acceleration import PLAIN, Merging
+from speedup_patch.baselines import GreedyMpc
 from speedup_patch.candidates import Candidates, Rates, Retimings
 from speedup_patch.guard import Guard
 from speedup_patch.interfaces import Scheduler, WorldModel
@@ -47,15 +48,17 @@ def patch_engine(patch: LoadedPatch, candidates: Candidates | None = None) -> En
     # Rate 1 is the original chunk and never violates: only choices without it can leave no safe one.
     choices, caution = patch.choices, Caution(patch.robot, patch.limits)
     options = candidates or patch.candidates
+    retimed = isinstance(choices, Retimings)
+    greedy = GreedyMpc(patch.world_model, options, patch.epsilon, patch.measure, patch.limits) if retimed else None
     may_have_none = patch.no_safe_rate == "original" and isinstance(choices, Rates) and choices.values[0] > 1
     return Engine(
         robot=patch.robot,
-        new_scheduler=lambda: LearnedScheduler(patch.chooser, options, patch.world_model),
+        new_scheduler=lambda: LearnedScheduler(patch.chooser, options, patch.world_model, greedy),
         chunk_length=patch.chunk_length,
         merging=options.choices.merging,
         guard=patch.guard,
         world_model=patch.world_model,
-        caution=caution if caution.watched and isinstance(choices, Retimings) else None,
+        caution=caution if caution.watched and retimed else None,
         refuses=EveryOptionViolates(patch) if may_have_none else None,
     )
 

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from speedup_patch.candidates import Candidates, Options, shorten_all
-from speedup_patch.interfaces import WorldModel
+from speedup_patch.interfaces import Scheduler, WorldModel
 from speedup_patch.retiming import paths_at_rate_one
 from speedup_patch.scheduler.inputs import CriticInputs
 from speedup_patch.warp import Warp
@@ -50,12 +50,23 @@ class LearnedChooser:
 
 
 class LearnedScheduler:
-    """A Scheduler: the way of running the chunk that has the largest Q."""
+    """A Scheduler: the way of running the chunk that has the largest Q.
 
-    def __init__(self, chooser: LearnedChooser, candidates: Candidates, world_model: WorldModel) -> None:
+    Q errs on the side of caution where a policy's chunks are unlike the demonstrator's, as they are when it grasps: a
+    chunk that would be left as it is goes to ``second``, a scheduler that is asked only then.
+    """
+
+    def __init__(
+        self,
+        chooser: LearnedChooser,
+        candidates: Candidates,
+        world_model: WorldModel,
+        second: Scheduler | None = None,
+    ) -> None:
         self.chooser = chooser
         self.candidates = candidates
         self.world_model = world_model
+        self.second = second
 
     def schedule(
         self,
@@ -67,10 +78,14 @@ class LearnedScheduler:
         o, chunks, sent = observation[None], chunk[None], None if before is None else before[None]
         paths = paths_at_rate_one(self.world_model, o, chunks, sent) if self.candidates.needs_path else None
         options = shorten_all(self.world_model.robot, self.candidates, paths, chunks)
-        return chosen_warp(options, int(self.chooser.choose(o, options)[0]), self.candidates, len(chunk))
+        warp = chosen_warp(options, int(self.chooser.choose(o, options)[0]), self.candidates, len(chunk))
+        if self.second is not None and len(warp) == len(chunk):
+            return self.second.schedule(observation, chunk, before)
+        return warp
 
     def reset(self) -> None:
-        pass
+        if self.second is not None:
+            self.second.reset()
 
 
 def chosen_warp(options: Options, choice: int, candidates: Candidates, original: int) -> Warp:
