@@ -11,6 +11,7 @@ from hypothesis.extra import numpy as hnp
 from speedup_patch.baselines import FixedRate, OneRatePerChunk
 from speedup_patch.candidates import Rates
 from speedup_patch.errors import InputError
+from speedup_patch.evaluation.schedulers import find_engine
 from speedup_patch.observations import observe
 from speedup_patch.robots import ALOHA, ActionGroup
 from speedup_patch.runtime.accelerator import ChunkAccelerator
@@ -230,6 +231,9 @@ def test_with_retimings_the_second_opinion_is_the_world_models(patch_folder):
     chosen, greedy = (scheduler.schedule(o, chunk) for scheduler in (patch_engine(patch).new_scheduler(), second))
     assert np.array_equal(chosen.positions, greedy.positions)
     assert len(chosen) < N
+    assert find_engine(f"without-second:{patch_folder}", ALOHA).new_scheduler().second is None
+    with pytest.raises(InputError, match="retiming or second, not 'haste'"):
+        find_engine(f"without-haste:{patch_folder}", ALOHA)
 
 
 def test_a_reset_forgets_the_episode(engine):

@@ -17,8 +17,8 @@ from speedup_patch.runtime.patch_folder import LoadedPatch, load_patch
 
 SPEC_HELP = (
     "base, fixed:RATE, mpc:PATCH, speedcap:PATCH, retime:PATCH, a PATCH folder, "
-    "without-lead:PATCH, without-limit:PATCH, without-momentum:PATCH, without-retiming:PATCH, or dwell+ before any of "
-    "them"
+    "without-lead:PATCH, without-limit:PATCH, without-momentum:PATCH, without-retiming:PATCH, without-second:PATCH, or "
+    "dwell+ before any of them"
 )
 
 
@@ -43,7 +43,8 @@ def find_engine(spec: str, robot: Robot) -> Engine:
         return replace(engine, caution=None, merging=PLAIN) if kind == "speedcap" else engine
     if kind.startswith("without-") and rest:
         patch = load_patch(Path(rest), robot)
-        return patch_engine(patch, _ablated(patch, kind.removeprefix("without-"), spec))
+        part = kind.removeprefix("without-")
+        return patch_engine(patch, _ablated(patch, part, spec), second_opinion=part != "second")
     if Path(spec).is_dir():
         return load_engine(Path(spec), robot)
     raise InputError(f"unknown scheduler {spec!r}; a scheduler is {SPEC_HELP}")
@@ -75,10 +76,13 @@ def _ablated(patch: LoadedPatch, part: str, spec: str) -> Candidates:
     choices = patch.choices
     if not isinstance(choices, Retimings):
         raise InputError(f"scheduler {spec!r}: only a patch that retimes has parts to leave out")
+    if part == "second":
+        return patch.candidates
     if part == "retiming":
         return bind(Rates(), patch.robot, patch.limits, lead=choices.common.gripper_lead)
     if part not in PARTS:
-        raise InputError(f"scheduler {spec!r}: what can be left out is {', '.join(PARTS)} or retiming, not {part!r}")
+        known = ", ".join(PARTS)
+        raise InputError(f"scheduler {spec!r}: what can be left out is {known}, retiming or second, not {part!r}")
     common = replace(choices.common, **{PARTS[part]: False})
     return bind(replace(choices, common=common), patch.robot, patch.limits)
 

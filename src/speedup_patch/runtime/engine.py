@@ -43,17 +43,22 @@ class Engine:
         return 0 if self.world_model is None else self.world_model.memory
 
 
-def patch_engine(patch: LoadedPatch, candidates: Candidates | None = None) -> Engine:
-    """The engine that runs a trained patch; with ``candidates``, on other options than it was trained for."""
+def patch_engine(patch: LoadedPatch, candidates: Candidates | None = None, *, second_opinion: bool = True) -> Engine:
+    """The engine that runs a trained patch; with ``candidates``, on other options than it was trained for.
+
+    Unless told otherwise, a patch that retimes asks its world model about chunks that its critic would leave as they
+    are.
+    """
     # Rate 1 is the original chunk and never violates: only choices without it can leave no safe one.
     choices, caution = patch.choices, Caution(patch.robot, patch.limits)
     options = candidates or patch.candidates
     retimed = isinstance(choices, Retimings)
-    greedy = GreedyMpc(patch.world_model, options, patch.epsilon, patch.measure, patch.limits) if retimed else None
+    greedy = GreedyMpc(patch.world_model, options, patch.epsilon, patch.measure, patch.limits)
+    second = greedy if retimed and second_opinion else None
     may_have_none = patch.no_safe_rate == "original" and isinstance(choices, Rates) and choices.values[0] > 1
     return Engine(
         robot=patch.robot,
-        new_scheduler=lambda: LearnedScheduler(patch.chooser, options, patch.world_model, greedy),
+        new_scheduler=lambda: LearnedScheduler(patch.chooser, options, patch.world_model, second),
         chunk_length=patch.chunk_length,
         merging=options.choices.merging,
         guard=patch.guard,
