@@ -7,7 +7,8 @@ world model, and the rates 1 to 4 in their place). Weights are random: they do n
 evaluates Q of one option after the other, as one would write it first; "torch" and "onnxruntime" are all of ``choose``,
 which takes the options as one batch. "decision" is what the robot pays with onnxruntime, the guard apart: the path at
 rate 1 where the options need it, every option's chunk, Q of all, the warp, and the chunk that is then run. The guard
-(nearest remembered moment) is timed apart. Methods take turns in blocks, so that all see the same machine; of every
+(nearest remembered moment) is timed apart, and so is the second opinion that a retiming patch asks for where it would
+leave a chunk as it is. Methods take turns in blocks, so that all see the same machine; of every
 block the fastest call counts (the rest is other people's work), and of these the median over blocks.
 """
 
@@ -28,6 +29,7 @@ import torch
 from speedup_patch import __version__
 from speedup_patch.acceleration import accelerate
 from speedup_patch.artefacts import write_json, write_text_atomically
+from speedup_patch.baselines import GreedyMpc
 from speedup_patch.candidates import Choices, Options, Rates, Retimings, bind, shorten_all
 from speedup_patch.guard import Guard, describe_chunks, remember
 from speedup_patch.limits import ArmLimits, FingerScale, GripperLimits, Limits, StrokeLimits
@@ -99,7 +101,7 @@ def one_by_one(scheduler: TrainedScheduler, o: np.ndarray, options: Options) -> 
 def decide(scheduler: LearnedScheduler, o: np.ndarray, chunk: np.ndarray) -> np.ndarray:
     """What the robot runs."""
     warp = scheduler.schedule(o, chunk)
-    return accelerate(ALOHA, chunk, warp, scheduler.candidates.choices.rotations).actions
+    return accelerate(ALOHA, chunk, warp, scheduler.candidates.choices.merging).actions
 
 
 def smooth_moment(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -135,6 +137,7 @@ def time_size(size: tuple[str, int, int, Choices], guard: Guard) -> dict[str, fl
     paths = paths_at_rate_one(world_model, o, chunk)
     options = shorten_all(ALOHA, candidates, paths, chunk)
     learned = LearnedScheduler(chooser, candidates, world_model)
+    greedy = GreedyMpc(world_model, candidates, 0.02, "in_step", LIMITS)
     return measure(
         {
             "torch, one by one": lambda: one_by_one(scheduler, o, options),
@@ -143,6 +146,7 @@ def time_size(size: tuple[str, int, int, Choices], guard: Guard) -> dict[str, fl
             "path at rate 1": lambda: paths_at_rate_one(world_model, o, chunk),
             "options": lambda: shorten_all(ALOHA, candidates, paths, chunk),
             "decision": lambda: decide(learned, o[0], chunk[0]),
+            "second opinion": lambda: greedy.schedule(o[0], chunk[0]),
             "guard": lambda: guard.reason(o[0], chunk[0]),
         }
     )

@@ -1,6 +1,6 @@
 """Demonstrations + world model -> counterfactual transitions: what every option would have done at every state."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
@@ -109,10 +109,9 @@ def predict_counterfactuals(
     next_observations = np.zeros((*options.lengths.shape, observations.shape[1]))
     next_before = np.zeros((*options.lengths.shape, *sent.shape[1:]))
     rows, memory = np.arange(len(chunks)), np.arange(sent.shape[1])
-    for r in range(options.lengths.shape[1]):
-        lengths, longest = options.lengths[:, r], int(options.lengths[:, r].max(initial=1))
+    for r, predicted in enumerate(_foretell(world_model, observations, options, sent)):
+        lengths, longest = options.lengths[:, r], predicted.shape[1]
         commands = options.chunks[:, r, :longest]
-        predicted = world_model.rollout(observations, commands, sent)
         whole = np.concatenate([paths[:, 1:2], predicted], axis=1)
         last, last_but_one = whole[rows, lengths], whole[rows, lengths - 1]
         deviations[:, r] = deviate(
@@ -121,6 +120,29 @@ def predict_counterfactuals(
         next_observations[:, r] = np.concatenate([last, last - last_but_one], axis=-1)
         next_before[:, r] = np.concatenate([sent, commands], axis=1)[rows[:, None], lengths[:, None] + memory]
     return Counterfactuals(options, deviations, next_observations, next_before)
+
+
+ROWS_TOGETHER = 64
+"""So few rollouts cost less in one go, the shorter ones padded, than option by option."""
+
+
+def _foretell(
+    world_model: WorldModel,
+    observations: Float[np.ndarray, "N O"],
+    options: Options,
+    before: Float[np.ndarray, "N M A"],
+) -> Iterator[Float[np.ndarray, "N _ X"]]:
+    """For one option after the other, the features after each of its commands, up to the longest chunk's last."""
+    lengths = options.lengths.max(axis=0, initial=1)
+    count, ways = options.lengths.shape
+    if count * ways <= ROWS_TOGETHER:
+        o, sent = (np.repeat(array, ways, axis=0) for array in (observations, before))
+        together = world_model.rollout(o, options.chunks.reshape(count * ways, *options.chunks.shape[2:]), sent)
+        found = together.reshape(count, ways, *together.shape[1:])
+        yield from (found[:, r, :length] for r, length in enumerate(lengths))
+        return
+    for r, length in enumerate(lengths):
+        yield world_model.rollout(observations, options.chunks[:, r, :length], before)
 
 
 STROKE_TOLERANCES = 6.0
