@@ -11,7 +11,7 @@ from speedup_patch.errors import InputError
 from speedup_patch.interfaces import RateChooser, Scheduler, WorldModel
 from speedup_patch.limits import START_UP_SECONDS, Limits
 from speedup_patch.maths.cmdp import greedy_index, greedy_rate
-from speedup_patch.observations import feature_poses, split_observation
+from speedup_patch.observations import batch_of_one, feature_poses, split_observation
 from speedup_patch.relabel import Measure, find_violations, predict_counterfactuals
 from speedup_patch.robots import Robot
 from speedup_patch.scheduler.chooser import chosen_warp
@@ -31,8 +31,7 @@ class OneRatePerChunk:
         chunk: Float[np.ndarray, "n A"],
         before: Float[np.ndarray, "M A"] | None = None,
     ) -> Warp:
-        sent = None if before is None else before[None]
-        rate = self.chooser.choose(observation[None], chunk[None], sent)[0]
+        rate = self.chooser.choose(observation[None], chunk[None], batch_of_one(before))[0]
         return uniform_warp(len(chunk), float(rate), self.tail)
 
     def reset(self) -> None:
@@ -82,7 +81,7 @@ class GreedyMpc:
             self.candidates,
             self.measure,
             self.limits,
-            None if before is None else before[None],
+            batch_of_one(before),
         )
         options = predicted.options
         choice = greedy_index(options.rates(len(chunk)), find_violations(predicted.deviations, self.epsilon))[0]

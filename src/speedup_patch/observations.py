@@ -81,6 +81,11 @@ def no_commands(count: int, memory: int, action_size: int) -> Float[np.ndarray, 
     return np.full((count, memory, action_size), np.nan)
 
 
+def batch_of_one(before: Float[np.ndarray, "M A"] | None) -> Float[np.ndarray, "1 M A"] | None:
+    """The last commands of one moment as those of N; None, where nothing is known of them, stays None."""
+    return None if before is None else before[None]
+
+
 def command_matrix(robot: Robot) -> Float[np.ndarray, "X A"]:
     """M such that ``x @ M`` is, per action dimension, where the state it drives is now; zero for other commands."""
     place = {state: position for position, state in enumerate(plain_state_indices(robot))}

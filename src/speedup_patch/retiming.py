@@ -15,7 +15,7 @@ from speedup_patch.limits import TOLERATED_SECONDS, GripperLimits, Limits
 from speedup_patch.maths.momentum import carried_motion
 from speedup_patch.maths.poses import six_d_angles
 from speedup_patch.maths.retiming import rates_within, smooth_rates, warp_lengths, warp_positions
-from speedup_patch.observations import encoded_poses, plain_state_indices, split_observation
+from speedup_patch.observations import batch_of_one, encoded_poses, plain_state_indices, split_observation
 from speedup_patch.robots import Gripper, Robot
 from speedup_patch.warp import GripperDelays, Warp
 
@@ -195,9 +195,7 @@ class PlainLimits:
         before: Float[np.ndarray, "M A"] | None = None,
     ) -> Warp:
         """The fastest warp within the limits, from what the world model says the chunk does at rate 1."""
-        paths = paths_at_rate_one(
-            self.world_model, observation[None], chunk[None], None if before is None else before[None]
-        )
+        paths = paths_at_rate_one(self.world_model, observation[None], chunk[None], batch_of_one(before))
         positions = self.retiming.positions(paths, chunk[None], [self.level])[0, 0]
         carried = self.retiming.carried(paths, chunk[None])
         return Warp(

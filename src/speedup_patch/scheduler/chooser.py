@@ -7,6 +7,7 @@ from jaxtyping import Float, Int
 
 from speedup_patch.candidates import Candidates, Options, shorten_all
 from speedup_patch.interfaces import Scheduler, WorldModel
+from speedup_patch.observations import batch_of_one
 from speedup_patch.retiming import paths_at_rate_one
 from speedup_patch.scheduler.inputs import CriticInputs
 from speedup_patch.warp import Warp
@@ -75,7 +76,7 @@ class LearnedScheduler:
         before: Float[np.ndarray, "M A"] | None = None,
     ) -> Warp:
         """The best option's warp."""
-        o, chunks, sent = observation[None], chunk[None], None if before is None else before[None]
+        o, chunks, sent = observation[None], chunk[None], batch_of_one(before)
         paths = paths_at_rate_one(self.world_model, o, chunks, sent) if self.candidates.needs_path else None
         options = shorten_all(self.world_model.robot, self.candidates, paths, chunks)
         warp = chosen_warp(options, int(self.chooser.choose(o, options)[0]), self.candidates, len(chunk))
