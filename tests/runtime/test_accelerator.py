@@ -219,20 +219,31 @@ def prefer_length(chooser, longest):
     chooser.q = lambda observations, chunks, lengths: (lengths if longest else -lengths).astype(np.float32)
 
 
-def test_with_retimings_the_second_opinion_is_the_world_models(patch_folder):
-    patch = load_patch(patch_folder)
-    second = patch_engine(patch).new_scheduler().second
+def told_motions(patch):
+    """The patch of a stand-in robot whose arms move as motion commands say."""
+    arms = tuple(dataclasses.replace(arm, gain=0.01) for arm in patch.limits.arms)
+    return dataclasses.replace(patch, limits=dataclasses.replace(patch.limits, arms=arms))
+
+
+def test_where_arms_are_told_motions_the_second_opinion_is_the_world_models(patch_folder):
+    sent_targets = load_patch(patch_folder)
+    assert patch_engine(sent_targets).new_scheduler().second is None
+    patch = told_motions(sent_targets)
+    scheduler = patch_engine(patch).new_scheduler()
+    assert patch_engine(patch, second_opinion=False).new_scheduler().second is None
     if isinstance(patch.choices, Rates):  # as in the paper
-        assert second is None
+        assert scheduler.second is None
         return
     prefer_length(patch.chooser, longest=True)
     chunk, state, previous = moment()
     o = observe(ALOHA, state, previous)
-    chosen, greedy = (scheduler.schedule(o, chunk) for scheduler in (patch_engine(patch).new_scheduler(), second))
+    chosen, greedy = (each.schedule(o, chunk) for each in (scheduler, scheduler.second))
     assert np.array_equal(chosen.positions, greedy.positions)
     assert len(chosen) < N
-    assert find_engine(f"without-second:{patch_folder}", ALOHA).new_scheduler().second is None
-    with pytest.raises(InputError, match="retiming or second, not 'haste'"):
+
+
+def test_a_part_that_cannot_be_left_out_is_named(patch_folder):
+    with pytest.raises(InputError, match=r"haste|only a patch that retimes"):
         find_engine(f"without-haste:{patch_folder}", ALOHA)
 
 

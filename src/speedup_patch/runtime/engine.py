@@ -46,15 +46,15 @@ class Engine:
 def patch_engine(patch: LoadedPatch, candidates: Candidates | None = None, *, second_opinion: bool = True) -> Engine:
     """The engine that runs a trained patch; with ``candidates``, on other options than it was trained for.
 
-    Unless told otherwise, a patch that retimes asks its world model about chunks that its critic would leave as they
-    are.
+    Where arms are told motions, a patch that retimes is cautious and, unless told otherwise, asks its world model about
+    chunks that its critic would leave as they are.
     """
     # Rate 1 is the original chunk and never violates: only choices without it can leave no safe one.
     choices, caution = patch.choices, Caution(patch.robot, patch.limits)
     options = candidates or patch.candidates
-    retimed = isinstance(choices, Retimings)
+    retimes_motions = isinstance(choices, Retimings) and bool(caution.watched)
     greedy = GreedyMpc(patch.world_model, options, patch.epsilon, patch.measure, patch.limits)
-    second = greedy if retimed and second_opinion else None
+    second = greedy if retimes_motions and second_opinion else None
     may_have_none = patch.no_safe_rate == "original" and isinstance(choices, Rates) and choices.values[0] > 1
     return Engine(
         robot=patch.robot,
@@ -63,7 +63,7 @@ def patch_engine(patch: LoadedPatch, candidates: Candidates | None = None, *, se
         merging=options.choices.merging,
         guard=patch.guard,
         world_model=patch.world_model,
-        caution=caution if caution.watched and retimed else None,
+        caution=caution if retimes_motions else None,
         refuses=EveryOptionViolates(patch) if may_have_none else None,
     )
 
