@@ -1,9 +1,9 @@
 """Demonstrations + world model -> counterfactual transitions: what every option would have done at every state."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -104,45 +104,42 @@ def predict_counterfactuals(
     sent = no_commands(len(chunks), world_model.memory, chunks.shape[-1]) if before is None else before
     paths = paths_at_rate_one(world_model, observations, chunks, sent)
     options = shorten_all(robot, candidates, paths, chunks)
-    track, deviate = follow(robot, limits, paths[:, 1:], measure), find_deviation(robot, limits, measure)
-    deviations = np.zeros(options.lengths.shape)
-    next_observations = np.zeros((*options.lengths.shape, observations.shape[1]))
-    next_before = np.zeros((*options.lengths.shape, *sent.shape[1:]))
-    rows, memory = np.arange(len(chunks)), np.arange(sent.shape[1])
-    for r, predicted in enumerate(_foretell(world_model, observations, options, sent)):
-        lengths, longest = options.lengths[:, r], predicted.shape[1]
-        commands = options.chunks[:, r, :longest]
-        whole = np.concatenate([paths[:, 1:2], predicted], axis=1)
-        last, last_but_one = whole[rows, lengths], whole[rows, lengths - 1]
-        deviations[:, r] = deviate(
-            track[:, 0], track[:, 1:], follow(robot, limits, predicted, measure), options.positions[:, r, :longest]
+    track = follow(robot, limits, paths[:, 1:], measure)
+    count, ways = options.lengths.shape
+
+    def run(rows: Int[np.ndarray, " K"], option: Int[np.ndarray, " K"] | int) -> _Outcomes:
+        lengths = options.lengths[rows, option]
+        longest = int(lengths.max(initial=1))
+        commands, positions = options.chunks[rows, option, :longest], options.positions[rows, option, :longest]
+        predicted = world_model.rollout(observations[rows], commands, sent[rows])
+        moved, deviate = follow(robot, limits, predicted, measure), find_deviation(robot, limits, measure)
+        whole, last = np.concatenate([paths[rows, 1:2], predicted], axis=1), np.arange(len(rows))
+        x, x_before = whole[last, lengths], whole[last, lengths - 1]
+        told = lengths[:, None] + np.arange(sent.shape[1])
+        return _Outcomes(
+            deviate(track[rows, 0], track[rows, 1:], moved, positions),
+            np.concatenate([x, x - x_before], axis=-1),
+            np.concatenate([sent[rows], commands], axis=1)[last[:, None], told],
         )
-        next_observations[:, r] = np.concatenate([last, last - last_but_one], axis=-1)
-        next_before[:, r] = np.concatenate([sent, commands], axis=1)[rows[:, None], lengths[:, None] + memory]
-    return Counterfactuals(options, deviations, next_observations, next_before)
+
+    rows = np.arange(count)
+    if count * ways <= ROWS_TOGETHER:
+        together = run(np.repeat(rows, ways), np.tile(np.arange(ways), count))
+        return Counterfactuals(options, *(part.reshape(count, ways, *part.shape[1:]) for part in together))
+    each = [run(rows, option) for option in range(ways)]
+    return Counterfactuals(options, *(np.stack(parts, axis=1) for parts in zip(*each, strict=True)))
 
 
 ROWS_TOGETHER = 64
-"""So few rollouts cost less in one go, the shorter ones padded, than option by option."""
+"""So few cost less in one go, the shorter chunks padded, than option by option."""
 
 
-def _foretell(
-    world_model: WorldModel,
-    observations: Float[np.ndarray, "N O"],
-    options: Options,
-    before: Float[np.ndarray, "N M A"],
-) -> Iterator[Float[np.ndarray, "N _ X"]]:
-    """For one option after the other, the features after each of its commands, up to the longest chunk's last."""
-    lengths = options.lengths.max(axis=0, initial=1)
-    count, ways = options.lengths.shape
-    if count * ways <= ROWS_TOGETHER:
-        o, sent = (np.repeat(array, ways, axis=0) for array in (observations, before))
-        together = world_model.rollout(o, options.chunks.reshape(count * ways, *options.chunks.shape[2:]), sent)
-        found = together.reshape(count, ways, *together.shape[1:])
-        yield from (found[:, r, :length] for r, length in enumerate(lengths))
-        return
-    for r, length in enumerate(lengths):
-        yield world_model.rollout(observations, options.chunks[:, r, :length], before)
+class _Outcomes(NamedTuple):
+    """What K chunks do: as in ``Counterfactuals``, one option each."""
+
+    deviations: Float[np.ndarray, " K"]
+    next_observations: Float[np.ndarray, "K O"]
+    next_before: Float[np.ndarray, "K M A"]
 
 
 STROKE_TOLERANCES = 6.0
