@@ -1,8 +1,7 @@
 """Predicted against true deviation for every world model of a suite, on states met at 1x and under acceleration."""
 
-import multiprocessing
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +25,7 @@ from speedup_patch.interfaces import ChunkPolicy, Env
 from speedup_patch.policies import load_policy
 from speedup_patch.reporting import Report
 from speedup_patch.robots import find_robot
+from speedup_patch.workers import worker_pool
 
 RATES = (2.0, 3.0, 4.0)
 DRIVEN = (1.0, 2.0, 3.0)
@@ -81,9 +81,7 @@ def collect(config: BenchConfig, suite: str, report: Report) -> Decisions:
     runs = [(rate, seed) for rate in DRIVEN for seed in seeds]
     missing = [run for run in runs if not _file(folder, *run).exists()]
     done = len(runs) - len(missing)
-    with ProcessPoolExecutor(
-        max(1, min(config.processes, len(missing))), multiprocessing.get_context("spawn"), _start, (env, policy)
-    ) as pool:
+    with worker_pool(max(1, min(config.processes, len(missing))), _start, (env, policy)) as pool:
         futures = [pool.submit(_run, folder, rate, seed) for rate, seed in missing]
         try:
             for future in as_completed(futures):

@@ -4,9 +4,7 @@ Corrections, as in DAgger, are demonstrations that begin where a policy has got 
 """
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 from functools import cache, partial
-from multiprocessing import get_context
 
 import numpy as np
 
@@ -17,6 +15,7 @@ from speedup_patch.envs.hand_motion import Shoves, SmoothNoise
 from speedup_patch.errors import InputError
 from speedup_patch.interfaces import ChunkPolicy, Env, Observation
 from speedup_patch.policies import load_policy
+from speedup_patch.workers import worker_pool
 
 FIRST_SEED = 100_000
 """Demonstrations start from environment seeds at or above this one; evaluation uses the seeds below it."""
@@ -133,7 +132,7 @@ def _attempts(attempt: Callable[[int], Episode | None], seeds: range, processes:
         yield from map(attempt, seeds)
         return
     block = 4 * processes
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+    with worker_pool(processes) as pool:
         for start in range(0, len(seeds), block):
             yield from pool.map(attempt, seeds[start : start + block])
 

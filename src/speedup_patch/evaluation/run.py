@@ -2,9 +2,8 @@
 
 import hashlib
 import json
-import multiprocessing
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from speedup_patch.patch import ScheduledPolicy
 from speedup_patch.policies import load_policy
 from speedup_patch.reporting import Report, silent
 from speedup_patch.robots import Robot
+from speedup_patch.workers import worker_pool
 
 SEEDS_PER_TASK = 5
 
@@ -231,9 +231,8 @@ def _run_tasks(
     """Results in the order in which they finish; an error in any episode stops the run and is raised here."""
     if not tasks:
         return
-    context = multiprocessing.get_context("spawn")
     arguments = (config.env, config.policy, traced)
-    with ProcessPoolExecutor(min(processes, len(tasks)), context, _start_worker, arguments) as pool:
+    with worker_pool(min(processes, len(tasks)), _start_worker, arguments) as pool:
         futures = {pool.submit(_run_in_worker, spec, seeds): spec for spec, seeds in tasks}
         try:
             for future in as_completed(futures):
