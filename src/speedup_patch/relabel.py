@@ -90,6 +90,18 @@ def choose_stride(wanted: float, chunk_length: int) -> int:
     return next((step for step in divisors if step >= wanted), chunk_length)
 
 
+ROWS_TOGETHER = 64
+"""So few cost less in one go, the shorter chunks padded, than option by option."""
+
+
+class _Outcomes(NamedTuple):
+    """What K chunks do: as in ``Counterfactuals``, one option each."""
+
+    deviations: Float[np.ndarray, " K"]
+    next_observations: Float[np.ndarray, "K O"]
+    next_before: Float[np.ndarray, "K M A"]
+
+
 def predict_counterfactuals(
     world_model: WorldModel,
     observations: Float[np.ndarray, "N O"],
@@ -128,18 +140,6 @@ def predict_counterfactuals(
         return Counterfactuals(options, *(part.reshape(count, ways, *part.shape[1:]) for part in together))
     each = [run(rows, option) for option in range(ways)]
     return Counterfactuals(options, *(np.stack(parts, axis=1) for parts in zip(*each, strict=True)))
-
-
-ROWS_TOGETHER = 64
-"""So few cost less in one go, the shorter chunks padded, than option by option."""
-
-
-class _Outcomes(NamedTuple):
-    """What K chunks do: as in ``Counterfactuals``, one option each."""
-
-    deviations: Float[np.ndarray, " K"]
-    next_observations: Float[np.ndarray, "K O"]
-    next_before: Float[np.ndarray, "K M A"]
 
 
 STROKE_TOLERANCES = 6.0
