@@ -109,6 +109,8 @@ class Options(NamedTuple):
     lengths: Int[np.ndarray, "N R"]
     carried: Float[np.ndarray, "N A"] | None = None
     """What was taken off every chunk for its arm's momentum."""
+    paths: Float[np.ndarray, "N m X"] | None = None
+    """What every chunk does at rate 1, the moment before it and the present first, where that was asked."""
 
     def rates(self, original: int) -> Float[np.ndarray, "N R"]:
         """Original actions per executed action; a tail that is dropped is not counted as gained."""
@@ -219,4 +221,4 @@ def shorten_all(
     carried = candidates.carried(paths, chunks)
     off = None if carried is None else carried[:, None]
     actions = accelerate_along(robot, repeated, positions, candidates.delays, candidates.choices.merging, off).actions
-    return Options(actions, positions, warp_lengths(positions), carried)
+    return Options(actions, positions, warp_lengths(positions), carried, paths)

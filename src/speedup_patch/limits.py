@@ -15,6 +15,7 @@ from speedup_patch.errors import InputError
 from speedup_patch.maths.momentum import impulse_response
 from speedup_patch.maths.poses import pose_distance, rotation_distance
 from speedup_patch.robots import Gripper, KinematicChain, Robot
+from speedup_patch.world_model.servo import why_no_servo
 
 START_UP_SECONDS = 0.5
 LONGEST_LAG_SECONDS = 0.5
@@ -85,6 +86,9 @@ class Limits:
     joints: tuple[float, ...]
     """How far each state dimension that an action drives moves in one step, in the order of ``Robot.drives``."""
     grippers: tuple[GripperLimits, ...]
+    pulls: tuple[float, ...] = ()
+    """How far ahead of each of these state dimensions its target runs. Empty where arms do not follow from joints that
+    are sent targets, where no servo was fitted to them, and in patches from before this was read."""
 
     def tolerance(self, control_hz: float) -> float:
         """How far (the paper's d) a robot may stray: what an end-effector moves in ``TOLERATED_SECONDS``, brisk."""
@@ -108,7 +112,20 @@ def read_limits(robot: Robot, demonstrations: Demonstrations) -> Limits:
         arms=arms,
         joints=tuple(_usual_top([joint[:, i] for joint in joints]) for i in range(len(driven))),
         grippers=tuple(_gripper_limits(robot, gripper, longer) for gripper in robot.grippers),
+        pulls=_pulls(robot, longer, skip),
     )
+
+
+def _pulls(robot: Robot, episodes: list[Episode], skip: int) -> tuple[float, ...]:
+    """What most episodes stay within of the distance between targets and what they drive."""
+    if why_no_servo(robot) is not None:
+        return ()
+    told, driven = list(robot.drives.keys()), list(robot.drives.values())
+    gaps = [
+        np.abs(sent_actions(episode)[skip:, told].astype(np.float64) - episode.states[skip:, driven])
+        for episode in episodes
+    ]
+    return tuple(_usual_top([gap[:, i] for gap in gaps]) for i in range(len(driven)))
 
 
 def _arm_limits(paths: list[Float[np.ndarray, "_ 7"]], lag: float, gain: float) -> ArmLimits:
@@ -303,10 +320,13 @@ def limits_from_json(document: Any, robot: Robot) -> Limits:
                 )
                 for part in document["grippers"]
             ),
+            pulls=tuple(float(pull) for pull in document.get("pulls", ())),
         )
     except (KeyError, TypeError) as error:
         raise InputError(f"the description of a robot's limits is damaged: {error!r}") from error
     found = (len(limits.arms), len(limits.joints), len(limits.grippers))
     if found != (len(robot.arms), len(robot.drives), len(robot.grippers)):
         raise InputError(f"limits of {found} arms, joints and grippers do not fit robot {robot.name!r}")
+    if len(limits.pulls) not in (0, len(robot.drives)):
+        raise InputError(f"limits on {len(limits.pulls)} pulls do not fit robot {robot.name!r}")
     return limits

@@ -1,7 +1,7 @@
 """The paper in ten lines: demonstrations -> world model -> counterfactuals -> scheduler -> patch."""
 
 import platform
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from speedup_patch.scheduler.training import train_scheduler
 from speedup_patch.trained_patch import TrainedPatch
 from speedup_patch.training_log import open_log
 from speedup_patch.world_model.config import WorldModelConfig
+from speedup_patch.world_model.servo import ServoWorldModel
 from speedup_patch.world_model.training import train_world_model
 
 
@@ -103,6 +104,8 @@ def train_patch(
         report=report,
     )
     limits = read_limits(robot, training)
+    if not isinstance(world_model, ServoWorldModel):  # nothing says then which targets keep joints on their path
+        limits = replace(limits, pulls=())
     epsilon = config.epsilon or limits.tolerance(robot.control_hz)
     label = partial(
         relabel,

@@ -59,13 +59,18 @@ class RetimingConfig:
     momentum: float = 0.5
     """Where motions are commanded, which share of what the arm's momentum makes beside the chunk's path is taken off:
     the policy, which is asked again while the arm is still running on, makes up for the rest itself."""
+    keep_up: bool = True
+    """Joints that are servos are told what keeps them on their path at speed (see runtime/keeping_up.py)."""
+    joint_rate: float = 4.0
+    """The largest rate of any moment where joints are servos whose pulls are known: beyond it they were seen to lose
+    what they hold."""
 
     def __post_init__(self) -> None:
-        at_least_one = self.overdrive >= 1 and self.turn >= 1
+        at_least_one = self.overdrive >= 1 and self.turn >= 1 and self.joint_rate >= 1
         if not (at_least_one and self.change > 0 and self.slack >= 0 and self.settle >= 0 and 0 <= self.momentum <= 1):
             raise InputError(
-                "retiming needs overdrive and turn >= 1, change > 0, slack and settle >= 0, and momentum between 0 "
-                f"and 1, not {self}"
+                "retiming needs overdrive, turn and joint_rate >= 1, change > 0, slack and settle >= 0, and momentum "
+                f"between 0 and 1, not {self}"
             )
 
 
@@ -80,7 +85,8 @@ class Retiming:
     @cached_property
     def delays(self) -> Mapping[int, GripperDelays]:
         """Grippers that are read ahead."""
-        return gripper_delays(self.robot, self.limits) if self.config.gripper_lead else {}
+        kept_up = self.config.keep_up and bool(self.limits.pulls)
+        return gripper_delays(self.robot, self.limits, kept_up) if self.config.gripper_lead else {}
 
     def positions(
         self, paths: Float[np.ndarray, "N m X"], chunks: Float[np.ndarray, "N n A"], levels: Sequence[Boldness]
@@ -92,6 +98,8 @@ class Retiming:
             speeds.append(self._finger_speeds(paths))
         limits = np.array([self._speed_limits(level) for level in levels])
         fastest = np.array([level.fastest for level in levels])
+        if self.limits.pulls:
+            fastest = np.minimum(fastest, self.config.joint_rate)
         rates = rates_within(np.concatenate(speeds, axis=-1)[:, None], limits, fastest)
         rates = np.minimum(rates, self._merging_rates(chunks)[:, None])
         return warp_positions(smooth_rates(rates, self.config.change), self.config.slack, self._needed(chunks)[:, None])
@@ -203,6 +211,7 @@ class PlainLimits:
             len(chunk),
             self.retiming.delays,
             None if carried is None else carried[0],
+            paths[0],
         )
 
     def reset(self) -> None:
@@ -229,12 +238,16 @@ def finger_opening(
     return limits.scale.shown(path[..., [place[state] for state in gripper.state]])
 
 
-def gripper_delays(robot: Robot, limits: Limits) -> dict[int, GripperDelays]:
-    """Per gripper action, how much later than its arm the gripper answers; one that answers sooner is not led."""
+def gripper_delays(robot: Robot, limits: Limits, kept_up: bool = False) -> dict[int, GripperDelays]:
+    """Per gripper action, how much later than its arm the gripper answers; one that answers sooner is not led.
+
+    An arm that is kept up is no later at speed than at rate 1, so its gripper has all of its own delay to make up for.
+    """
     arms = [limit for arm, limit in zip(robot.arms, limits.arms, strict=True) if arm.gripper is not None]
+    lags = [0.0 if kept_up else arm.lag for arm in arms]
     return {
         gripper.action: GripperDelays(
-            max(limit.opening.delay - arm.lag, 0.0), max(limit.closing.delay - arm.lag, 0.0), gripper.closed
+            max(limit.opening.delay - lag, 0.0), max(limit.closing.delay - lag, 0.0), gripper.closed
         )
-        for gripper, limit, arm in zip(robot.grippers, limits.grippers, arms, strict=True)
+        for gripper, limit, lag in zip(robot.grippers, limits.grippers, lags, strict=True)
     }

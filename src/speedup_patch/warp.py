@@ -38,6 +38,9 @@ class Warp:
     """Gripper actions that are read ahead, so that fingers and arm keep the phase they have at rate 1."""
     carried: Float[np.ndarray, " A"] | None = None
     """Commanded motion that the arm's momentum makes beside the chunk's path: taken off the executed commands."""
+    path: Float[np.ndarray, "m X"] | None = None
+    """The features that were foreseen for the chunk at rate 1, the moment before it and the present first; None where
+    nobody asked."""
 
     def __post_init__(self) -> None:
         steps = np.diff(self.positions, prepend=0.0)

@@ -16,7 +16,7 @@ from speedup_patch.runtime.engine import Engine, load_engine, patch_engine
 from speedup_patch.runtime.patch_folder import LoadedPatch, load_patch
 
 SPEC_HELP = (
-    "base, fixed:RATE, mpc:PATCH, speedcap:PATCH, retime:PATCH, a PATCH folder, "
+    "base, fixed:RATE, mpc:PATCH, speedcap:PATCH, retime:PATCH, a PATCH folder, without-keeping-up:PATCH, "
     "without-lead:PATCH, without-limit:PATCH, without-momentum:PATCH, without-retiming:PATCH, without-second:PATCH, or "
     "dwell+ before any of them"
 )
@@ -39,8 +39,9 @@ def find_engine(spec: str, robot: Robot) -> Engine:
         return _rule_engine(robot, FixedRate(_number(rest, spec)))
     if kind in RULES and rest:
         patch = load_patch(Path(rest), robot)
-        engine = replace(patch_engine(patch), new_scheduler=lambda: RULES[kind](patch))
-        return replace(engine, caution=None, merging=PLAIN) if kind == "speedcap" else engine
+        options = bind(Retimings(), patch.robot, patch.limits) if kind == "retime" else None
+        engine = replace(patch_engine(patch, options), new_scheduler=lambda: RULES[kind](patch))
+        return replace(engine, keep_up=None, caution=None, merging=PLAIN) if kind == "speedcap" else engine
     if kind.startswith("without-") and rest:
         patch = load_patch(Path(rest), robot)
         part = kind.removeprefix("without-")
@@ -67,7 +68,7 @@ PLAIN_LEVEL = Boldness(4.0)
 """Nothing faster than demonstrated, no moment more than four times its pace."""
 
 
-PARTS = {"lead": "gripper_lead", "limit": "gripper_limit", "momentum": "momentum"}
+PARTS = {"keeping-up": "keep_up", "lead": "gripper_lead", "limit": "gripper_limit", "momentum": "momentum"}
 """What a patch can be run without, and the switch of ``RetimingConfig`` that leaves it out."""
 
 

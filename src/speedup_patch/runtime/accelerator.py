@@ -168,6 +168,8 @@ class ChunkAccelerator:
             warp = self._limited(self.scheduler.schedule(o, chunk, self._before))
             reason = engine.refuses(o, chunk, self._before) if engine.refuses and len(warp) < len(chunk) else None
             actions = accelerate(engine.robot, chunk, warp, engine.merging).actions
+            if engine.keep_up:
+                actions = engine.keep_up(warp, actions)
         except Exception:
             # Whatever goes wrong in a decision, the robot gets the policy's own chunk, never nothing.
             LOGGER.exception("the decision failed")

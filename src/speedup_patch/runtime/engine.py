@@ -9,14 +9,16 @@ from jaxtyping import Float
 
 from speedup_patch.acceleration import PLAIN, Merging
 from speedup_patch.baselines import GreedyMpc
-from speedup_patch.candidates import Candidates, Rates, Retimings
+from speedup_patch.candidates import Candidates, Choices, Rates, Retimings
 from speedup_patch.guard import Guard
 from speedup_patch.interfaces import Scheduler, WorldModel
 from speedup_patch.relabel import find_violations, predict_counterfactuals
 from speedup_patch.robots import Robot
 from speedup_patch.runtime.caution import Caution
+from speedup_patch.runtime.keeping_up import KeepingUp
 from speedup_patch.runtime.patch_folder import LoadedPatch, load_patch
 from speedup_patch.scheduler.chooser import LearnedScheduler
+from speedup_patch.world_model.servo import ServoWorldModel
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +34,8 @@ class Engine:
     guard: Guard | None = None
     world_model: WorldModel | None = None
     """Predicts the velocity at the end of a chunk, for callers that do not report it."""
+    keep_up: KeepingUp | None = None
+    """Keeps joints that are servos on their path at speed."""
     caution: Caution | None = None
     """Watches arms that are told motions; needs the world model."""
     refuses: "EveryOptionViolates | None" = None
@@ -63,9 +67,18 @@ def patch_engine(patch: LoadedPatch, candidates: Candidates | None = None, *, se
         merging=options.choices.merging,
         guard=patch.guard,
         world_model=patch.world_model,
+        keep_up=_keeping_up(patch, options.choices),
         caution=caution if retimes_motions else None,
         refuses=EveryOptionViolates(patch) if may_have_none else None,
     )
+
+
+def _keeping_up(patch: LoadedPatch, choices: Choices) -> KeepingUp | None:
+    """What keeps the joints of this patch's robot on their path; None where these choices, or its limits, have none."""
+    model, pulls = patch.world_model, patch.limits.pulls
+    if isinstance(choices, Retimings) and choices.common.keep_up and pulls and isinstance(model, ServoWorldModel):
+        return KeepingUp(model, pulls)
+    return None
 
 
 def load_engine(path: Path, robot: Robot | None = None) -> Engine:

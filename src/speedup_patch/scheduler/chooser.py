@@ -92,4 +92,5 @@ class LearnedScheduler:
 def chosen_warp(options: Options, choice: int, candidates: Candidates, original: int) -> Warp:
     """One option of the first chunk as a warp."""
     positions = options.positions[0, choice, : options.lengths[0, choice]]
-    return Warp(positions, original, candidates.delays, None if options.carried is None else options.carried[0])
+    carried, path = (None if part is None else part[0] for part in (options.carried, options.paths))
+    return Warp(positions, original, candidates.delays, carried, path)

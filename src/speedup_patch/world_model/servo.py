@@ -56,6 +56,51 @@ class Stops(NamedTuple):
     high: Float[np.ndarray, "*P"]
 
 
+class MovingJoints:
+    """Joints of this shape on their way: ``place``, and ``motion`` per integration step."""
+
+    def __init__(
+        self,
+        servo: Servo,
+        position: Float[np.ndarray, "*#P"],
+        velocity: Float[np.ndarray, "*#P"],
+        shape: tuple[int, ...],
+    ) -> None:
+        step = 1.0 / SUBSTEPS
+        self.place = np.broadcast_to(position, shape).astype(np.float64)
+        self.motion = np.broadcast_to(step * velocity, shape).astype(np.float64)
+        self._servo = servo
+        self._gain, self._hold = step**2 * servo.stiffness, step * servo.grip
+        self._most, self._least = step**2 * servo.limit, -(step**2) * servo.limit
+        self._kept = 1.0 / (1.0 + step * servo.damping)
+        self._pull, self._friction = np.empty(shape), np.empty(shape)
+
+    def put(self, other: "MovingJoints") -> None:
+        """Puts them where others are, moving as they do; shapes broadcast."""
+        self.place[...], self.motion[...] = other.place, other.motion
+
+    def push(self, command: Float[np.ndarray, "*#P"], stops: Stops | None = None) -> None:
+        """Moves them on by one control step."""
+        place, motion, pull, friction = self.place, self.motion, self._pull, self._friction
+        target = command + self._servo.offset
+        # All in place: these few lines take nearly all the time that fitting and predicting take.
+        for _ in range(SUBSTEPS):
+            np.subtract(target, place, out=pull)
+            pull *= self._gain
+            np.multiply(motion, self._hold, out=friction)
+            friction += pull
+            friction *= self._servo.share
+            np.maximum(friction, self._least, out=friction)
+            np.minimum(friction, self._most, out=friction)
+            motion += pull
+            motion -= friction
+            motion *= self._kept
+            place += motion
+            if stops is not None:
+                np.maximum(place, stops.low, out=place)
+                np.minimum(place, stops.high, out=place)
+
+
 def simulate(
     servo: Servo,
     position: Float[np.ndarray, "*#P"],
@@ -64,30 +109,11 @@ def simulate(
     stops: Stops | None = None,
 ) -> Float[np.ndarray, "L *P"]:
     """Where the joint is after each of L commands; shapes broadcast, so one call runs many joints, starts or laws."""
-    step = 1.0 / SUBSTEPS
-    gain, hold, limit = step**2 * servo.stiffness, step * servo.grip, step**2 * servo.limit
-    kept = 1.0 / (1.0 + step * servo.damping)
     shape = np.broadcast_shapes(position.shape, commands.shape[1:], servo.stiffness.shape)
-    place, motion = np.broadcast_to(position, shape).copy(), np.broadcast_to(step * velocity, shape).copy()
-    pull, friction, trajectory = np.empty(shape), np.empty(shape), np.empty((len(commands), *shape))
-    # All in place: these few lines take nearly all the time that fitting and predicting take.
-    for index, target in enumerate(commands + servo.offset):
-        for _ in range(SUBSTEPS):
-            np.subtract(target, place, out=pull)
-            pull *= gain
-            np.multiply(motion, hold, out=friction)
-            friction += pull
-            friction *= servo.share
-            np.maximum(friction, -limit, out=friction)
-            np.minimum(friction, limit, out=friction)
-            motion += pull
-            motion -= friction
-            motion *= kept
-            place += motion
-            if stops is not None:
-                np.maximum(place, stops.low, out=place)
-                np.minimum(place, stops.high, out=place)
-        trajectory[index] = place
+    joints, trajectory = MovingJoints(servo, position, velocity, shape), np.empty((len(commands), *shape))
+    for index, command in enumerate(commands):
+        joints.push(command, stops)
+        trajectory[index] = joints.place
     return trajectory
 
 
