@@ -15,8 +15,8 @@ endef
 # What each part of the default is worth: the same patch with one of them left out, and plain limits without a scheduler.
 define aloha_ablation
 	$(BIN)/sup eval aloha/$(1) --policy bundled:aloha/$(1) --episodes 100 --seed 0 --out $(BENCH)/ablation_$(1) --scheduler base \
-		$(BENCH)/$(1).patch without-lead:$(BENCH)/$(1).patch without-limit:$(BENCH)/$(1).patch \
-		without-retiming:$(BENCH)/$(1).patch retime:$(BENCH)/$(1).patch
+		$(BENCH)/$(1).patch without-keeping-up:$(BENCH)/$(1).patch without-lead:$(BENCH)/$(1).patch \
+		without-limit:$(BENCH)/$(1).patch without-retiming:$(BENCH)/$(1).patch retime:$(BENCH)/$(1).patch
 	mkdir -p benchmarks/results/ablation_aloha_$(1)
 	cp $(BENCH)/ablation_$(1)/results.json $(BENCH)/ablation_$(1)/table.md benchmarks/results/ablation_aloha_$(1)/
 endef

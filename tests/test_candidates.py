@@ -272,7 +272,7 @@ def test_levels_of_retiming_must_differ(levels):
 
 
 @pytest.mark.parametrize(
-    "change", [{"overdrive": 0.9}, {"change": 0.0}, {"overdrive": float("nan")}, {"momentum": 1.5}]
+    "change", [{"overdrive": 0.9}, {"change": 0.0}, {"overdrive": float("nan")}, {"momentum": 1.5}, {"joint_rate": 0.5}]
 )
 def test_a_retiming_that_cannot_be_is_refused(change):
     with pytest.raises(InputError, match="overdrive"):

@@ -83,6 +83,39 @@ def test_the_arm_is_found_to_lag_behind_its_commands():
     assert all(1 <= arm.lag <= 3 for arm in limits.arms)  # the stand-in closes 40% of the gap at every step
 
 
+def test_how_far_targets_run_ahead_is_read_without_the_start_and_single_outliers():
+    calm = smooth_demonstrations(episodes=12)
+    jumpy = []
+    for number, episode in enumerate(calm):
+        actions = episode.actions.copy()
+        actions[:5] += 2.0  # a jump in the first half second
+        if number == 0:
+            actions[60] += 2.0  # one episode out of twelve with a spike
+        jumpy.append(dataclasses.replace(episode, actions=actions))
+    before, after = (
+        np.array(read_limits(ALOHA, dataclasses.replace(calm, episodes=tuple(episodes))).pulls)
+        for episodes in (calm, jumpy)
+    )
+    largest = np.max([np.abs(episode.actions - episode.states).max(axis=0) for episode in calm], axis=0)
+    assert len(before) == len(ALOHA.drives)
+    assert ((0.3 * largest < before) & (before <= largest)).all()
+    assert (after <= largest).all()  # the jumps are twenty times as far
+
+
+def test_arms_that_are_told_motions_have_no_pulls():
+    response = np.array([0.004, 0.004, 0.002])
+    assert read_limits(DELTA_ROBOT, delta_demonstrations(response)).pulls == ()
+
+
+def test_limits_from_before_pulls_were_read_have_none_and_others_must_fit():
+    limits = read_limits(ALOHA, smooth_demonstrations())
+    document = json.loads(json.dumps(dataclasses.asdict(limits)))
+    with pytest.raises(InputError, match="3 pulls do not fit"):
+        limits_from_json(document | {"pulls": [0.1] * 3}, ALOHA)
+    del document["pulls"]
+    assert limits_from_json(document, ALOHA) == dataclasses.replace(limits, pulls=())
+
+
 def test_limits_survive_json_and_refuse_another_robot():
     limits = read_limits(ALOHA, smooth_demonstrations())
     document = json.loads(json.dumps(dataclasses.asdict(limits)))

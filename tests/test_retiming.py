@@ -143,3 +143,26 @@ def test_a_gripper_is_led_by_what_it_is_later_than_its_arm():
     limits = Limits((ArmLimits(1.0, 1.0, 2.0, 0.1),), (), (GripperLimits(FingerScale((1.0,), 0.0, 1.0), *stroke),))
     assert gripper_delays(DELTA_ROBOT, limits) == {6: GripperDelays(opening=3.0, closing=0.0, closed=1.0)}
     assert Retiming(DELTA_ROBOT, limits, RetimingConfig(gripper_lead=False)).delays == {}
+
+
+def test_joints_that_are_servos_have_a_largest_rate_and_other_arms_and_older_patches_do_not():
+    o, chunk = moment()
+    still = np.tile(chunk[:1], (N, 1))
+    path = np.tile(o[: len(o) // 2], (N + 2, 1))
+    older = replace(LIMITS, pulls=())
+    slower = replace(STRICT, joint_rate=2.0)
+    for limits, config, largest in ((LIMITS, STRICT, 4.0), (LIMITS, slower, 2.0), (older, STRICT, 6.0)):
+        windows = np.diff(positions_of(Retiming(ALOHA, limits, config), path, still, Boldness(6.0)), prepend=0.0)
+        assert windows.max() == pytest.approx(largest)
+    told_motions = Limits((ArmLimits(1.0, 1.0, 0.0, 0.1),), (), (_gripper(1.0),))
+    path = np.tile(np.r_[0.0, 0, 0, 0, 1, 0, 0, 0, 1, 0], (N + 2, 1))
+    windows = np.diff(positions_of(Retiming(DELTA_ROBOT, told_motions, STRICT), path, np.zeros((N, 7)), Boldness(6.0)))
+    assert windows.max() == pytest.approx(6.0)
+
+
+def test_the_gripper_of_an_arm_that_is_kept_up_is_led_by_all_of_its_delay():
+    stroke = StrokeLimits(delay=5.0, speed=0.1, strokes=3)
+    limits = replace(LIMITS, grippers=(GripperLimits(FingerScale((1.0,), 0.0, 1.0), stroke, stroke),) * 2)
+    kept_up = gripper_delays(ALOHA, limits, kept_up=True)
+    assert [delay.opening for delay in kept_up.values()] == [5.0, 5.0]
+    assert all(delay.opening < 5.0 for delay in gripper_delays(ALOHA, limits).values())

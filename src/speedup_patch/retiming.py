@@ -85,8 +85,7 @@ class Retiming:
     @cached_property
     def delays(self) -> Mapping[int, GripperDelays]:
         """Grippers that are read ahead."""
-        kept_up = self.config.keep_up and bool(self.limits.pulls)
-        return gripper_delays(self.robot, self.limits, kept_up) if self.config.gripper_lead else {}
+        return gripper_delays(self.robot, self.limits) if self.config.gripper_lead else {}
 
     def positions(
         self, paths: Float[np.ndarray, "N m X"], chunks: Float[np.ndarray, "N n A"], levels: Sequence[Boldness]

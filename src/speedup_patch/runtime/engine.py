@@ -13,6 +13,7 @@ from speedup_patch.candidates import Candidates, Choices, Rates, Retimings
 from speedup_patch.guard import Guard
 from speedup_patch.interfaces import Scheduler, WorldModel
 from speedup_patch.relabel import find_violations, predict_counterfactuals
+from speedup_patch.retiming import gripper_delays
 from speedup_patch.robots import Robot
 from speedup_patch.runtime.caution import Caution
 from speedup_patch.runtime.keeping_up import KeepingUp
@@ -77,7 +78,8 @@ def _keeping_up(patch: LoadedPatch, choices: Choices) -> KeepingUp | None:
     """What keeps the joints of this patch's robot on their path; None where these choices, or its limits, have none."""
     model, pulls = patch.world_model, patch.limits.pulls
     if isinstance(choices, Retimings) and choices.common.keep_up and pulls and isinstance(model, ServoWorldModel):
-        return KeepingUp(model, pulls)
+        delays = gripper_delays(patch.robot, patch.limits, kept_up=True) if choices.common.gripper_lead else {}
+        return KeepingUp(model, pulls, delays)
     return None
 
 

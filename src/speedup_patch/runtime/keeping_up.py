@@ -5,15 +5,16 @@ is only read faster is another matter: at rate k every joint is k times as far b
 leaves its path. The servo law says which targets bring every joint where it is at rate 1.
 """
 
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
 import numpy as np
 from jaxtyping import Float
 
-from speedup_patch.warp import Warp
+from speedup_patch.warp import GripperDelays, Warp
 from speedup_patch.world_model.servo import MovingJoints, Servo, ServoWorldModel
 
-SETTLED = 2
-"""Control steps after which a joint has to be in its place: one that is thrown there in one is thrown off again. Chosen
-on development seeds."""
 COMMANDS_TRIED = 33
 """Commands among which the one that brings a joint to its place is interpolated."""
 LEAST_WAY = 0.02
@@ -21,41 +22,53 @@ LEAST_WAY = 0.02
 
 
 class KeepingUp:
-    """Targets for the joints of a hurried chunk; ``pulls`` is how far targets were seen to run ahead of what they drive
-    (see ``Limits.pulls``). Grippers are left as they are."""
+    """What makes the joints of a hurried chunk keep up.
 
-    def __init__(self, world_model: ServoWorldModel, pulls: tuple[float, ...]) -> None:
+    ``pulls`` is how far targets were seen to run ahead of what they drive (see ``Limits.pulls``), ``delays`` how late
+    the grippers of an arm are that is kept up.
+    """
+
+    def __init__(
+        self,
+        world_model: ServoWorldModel,
+        pulls: tuple[float, ...],
+        delays: Mapping[int, GripperDelays] = MappingProxyType({}),
+    ) -> None:
         robot = world_model.robot
         fingers = {gripper.action for gripper in robot.grippers}
-        rows = [row for row, action in enumerate(robot.drives) if action not in fingers]
-        self._actions = [list(robot.drives.keys())[row] for row in rows]
-        self._states = [list(robot.drives.values())[row] for row in rows]
-        self._servo = Servo(*(parameter[rows] for parameter in world_model.servo))
-        self._pulls = np.array(pulls)[rows]
-        self._low, self._high = robot.action_low[self._actions], robot.action_high[self._actions]
+        joints = [number for number, action in enumerate(robot.drives) if action not in fingers]
+        actions, states = (np.array(list(part))[joints] for part in (robot.drives.keys(), robot.drives.values()))
+        self._delays = delays
+        self._actions, self._states = actions, states
+        self._servo = Servo(*(parameter[joints] for parameter in world_model.servo))
+        self._pulls = np.array(pulls)[joints]
+        self._low, self._high = robot.action_low[actions], robot.action_high[actions]
         self._tried = np.linspace(-1.0, 1.0, COMMANDS_TRIED)[:, None]
 
-    def __call__(self, warp: Warp, actions: Float[np.ndarray, "l A"]) -> Float[np.ndarray, "l A"]:
-        """The commands with every joint told what, held for ``SETTLED`` steps, brings it to its place on the path then.
+    def lead(self, warp: Warp) -> Warp:
+        """The warp with its grippers in step with an arm that is kept up."""
+        return warp if warp.path is None else replace(warp, delays=self._delays)
+
+    def pull(self, warp: Warp, actions: Float[np.ndarray, "l A"]) -> Float[np.ndarray, "l A"]:
+        """The commands with every joint told what brings it, one control step later, to its place on the path.
 
         Nothing is pulled further than the chunk would, or at rate k than k times as far as demonstrated: where the path
-        jumps, as it does where a chunk begins, all joints come late together rather than being thrown. A chunk that is
-        not shortened, or whose path nobody foresaw, comes back as it is.
+        jumps, as it does where a chunk begins, all joints come late together rather than being thrown. Grippers are
+        left as they are, and so is a chunk that is not shortened, or whose path nobody foresaw.
         """
         if warp.path is None or len(warp) == warp.original:
             return actions
         path = warp.path[:, self._states].astype(np.float64)
-        windows = np.diff(warp.positions, prepend=0.0)
-        beyond = warp.positions[-1] + windows[-1] * np.arange(1, SETTLED)
-        goals = _read_path(path[1:], np.concatenate([warp.positions, beyond])[SETTLED - 1 :])
-        furthest = np.maximum(windows, 1.0)[:, None] * self._pulls
-        kept, told = actions.copy(), actions[:, self._actions]
+        goals = _read_path(path[1:], warp.positions)
+        furthest = np.maximum(np.diff(warp.positions, prepend=0.0), 1.0)[:, None] * self._pulls
         count, start = len(self._actions), (self._servo, path[1], path[1] - path[0])
         joints, tried = MovingJoints(*start, (count,)), MovingJoints(*start, (COMMANDS_TRIED, count))
+        told = actions[:, self._actions]
         for row, goal in enumerate(goals):
             pull = np.maximum(furthest[row], np.abs(told[row] - joints.place))
             told[row] = self._towards(goal, pull, joints, tried)
             joints.push(told[row])
+        kept = actions.copy()
         kept[:, self._actions] = told
         return kept
 
@@ -65,8 +78,7 @@ class KeepingUp:
         """The commands no further away than ``pull`` that bring all joints the same share of the way to their goal."""
         commands = np.minimum(np.maximum(joints.place + self._tried * pull, self._low), self._high)
         tried.put(joints)
-        for _ in range(SETTLED):
-            tried.push(commands)
+        tried.push(commands)
         way = goal - joints.place
         furthest = np.where(way > 0, tried.place[-1], tried.place[0]) - joints.place
         counts = np.abs(way) > np.maximum(LEAST_WAY * pull, 1e-9)
@@ -86,9 +98,6 @@ def _command_for(
 
 
 def _read_path(path: Float[np.ndarray, "m J"], at: Float[np.ndarray, " l"]) -> Float[np.ndarray, "l J"]:
-    """A path at these times, the present being 0; beyond its end it goes on as it went."""
-    end = len(path) - 1
-    before = np.minimum(at.astype(np.int64), end - 1)
-    inside = path[before] + (np.minimum(at, end) - before)[:, None] * (path[before + 1] - path[before])
-    back = min(2, end)
-    return inside + np.maximum(at - end, 0.0)[:, None] * (path[end] - path[end - back]) / back
+    """A path at these times; the present is 0."""
+    before = np.minimum(at.astype(np.int64), len(path) - 2)
+    return path[before] + (at - before)[:, None] * (path[before + 1] - path[before])

@@ -111,8 +111,8 @@ def simulate(
     """Where the joint is after each of L commands; shapes broadcast, so one call runs many joints, starts or laws."""
     shape = np.broadcast_shapes(position.shape, commands.shape[1:], servo.stiffness.shape)
     joints, trajectory = MovingJoints(servo, position, velocity, shape), np.empty((len(commands), *shape))
-    for index, command in enumerate(commands):
-        joints.push(command, stops)
+    for index in range(len(commands)):
+        joints.push(commands[index, ...], stops)
         trajectory[index] = joints.place
     return trajectory
 

@@ -1,0 +1,162 @@
+"""Joints that lag differently stay on their path at speed, and are pulled no further than was demonstrated."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from small_arm import LAW, SMALL_ARM, demonstrate
+from speedup_patch.acceleration import accelerate
+from speedup_patch.limits import read_limits
+from speedup_patch.observations import observe, split_observation
+from speedup_patch.retiming import Boldness, PlainLimits, Retiming, RetimingConfig, paths_at_rate_one
+from speedup_patch.runtime.accelerator import ChunkAccelerator
+from speedup_patch.runtime.engine import Engine
+from speedup_patch.runtime.keeping_up import KeepingUp
+from speedup_patch.warp import GripperDelays, cap_rate, uniform_warp
+from speedup_patch.world_model.servo import ServoWorldModel
+
+N = 24
+JOINTS, GRIPPER = [0, 1], 2
+EPISODES = demonstrate(episodes=8)
+MODEL = ServoWorldModel(SMALL_ARM, LAW, np.full(3, -np.inf), np.full(3, np.inf))
+LIMITS = read_limits(SMALL_ARM, EPISODES)
+KEEP_UP = KeepingUp(MODEL, LIMITS.pulls)
+few = settings(max_examples=40, deadline=None)
+times, episodes, rates = st.integers(1, 130), st.integers(0, 7), st.floats(1.2, 6.0)
+
+
+def moment(t=30, episode=0):
+    """An observation and the chunk that was demonstrated from there."""
+    chosen = EPISODES.episodes[episode]
+    return observe(SMALL_ARM, chosen.states[t], chosen.states[t - 1]), chosen.actions[t : t + N]
+
+
+def hurried(o, chunk, rate):
+    """A warp that knows what the chunk does at rate 1, and the commands that are merely read faster."""
+    warp = replace(uniform_warp(len(chunk), rate), path=paths_at_rate_one(MODEL, o[None], chunk[None])[0])
+    return warp, accelerate(SMALL_ARM, chunk, warp).actions
+
+
+def places(o, actions):
+    """Where the joints are before the first command, and after every one."""
+    return np.concatenate([o[None, JOINTS], MODEL.rollout(o[None], actions[None])[0][:, JOINTS]])
+
+
+def astray(o, warp, actions):
+    """How far the joints are, on average, from where the chunk has them at rate 1."""
+    path = warp.path[1:, JOINTS]
+    wanted = [np.interp(warp.positions, np.arange(len(path)), joint) for joint in path.T]
+    return np.abs(places(o, actions)[1:] - np.stack(wanted, axis=1)).mean()
+
+
+@few
+@given(times, episodes, rates)
+def test_at_speed_joints_are_nearer_to_their_path(t, episode, rate):
+    o, chunk = moment(t, episode)
+    warp, actions = hurried(o, chunk, rate)
+    kept = KEEP_UP.pull(warp, actions)
+    assert astray(o, warp, kept) < 0.8 * astray(o, warp, actions)
+    np.testing.assert_array_equal(kept[:, GRIPPER], actions[:, GRIPPER])
+
+
+@few
+@given(times, episodes, rates, st.floats(0.1, 2.0))
+def test_no_joint_is_pulled_further_than_demonstrated_at_that_rate(t, episode, rate, share):
+    o, chunk = moment(t, episode)
+    warp, actions = hurried(o, chunk, rate)
+    pulls = share * np.array(LIMITS.pulls)
+    kept = KeepingUp(MODEL, tuple(pulls)).pull(warp, actions)
+    before = places(o, kept)[:-1]
+    allowed = np.maximum(np.diff(warp.positions, prepend=0.0), 1.0)[:, None] * pulls[JOINTS]
+    own = np.abs(actions[:, JOINTS] - before)
+    assert (np.abs(kept[:, JOINTS] - before) <= np.maximum(allowed, own) + 1e-6).all()
+
+
+def test_where_pulls_do_not_suffice_all_joints_get_the_same_share_of_their_way():
+    state, way = EPISODES.episodes[0].states[30], np.array([0.4, 0.2])
+    o, chunk = observe(SMALL_ARM, state, state), np.tile(state[:3], (N, 1))
+    warp, actions = hurried(o, chunk, 3.0)
+    path = warp.path.copy()
+    path[2:, JOINTS] = state[JOINTS] + way  # far from where the arm is
+    kept = KeepingUp(MODEL, (1e-3,) * 3).pull(replace(warp, path=path), actions)
+    done = (places(o, kept)[-1] - state[JOINTS]) / way
+    assert 0 < done[0] < 0.1
+    assert done[0] == pytest.approx(done[1], rel=0.05)
+
+
+def test_a_joint_that_is_nearly_in_its_place_does_not_hold_the_others_up():
+    state = EPISODES.episodes[0].states[30]
+    o = observe(SMALL_ARM, state, state - [0.01, 0.0, 0.0, 0.0])  # the shoulder runs on
+    chunk = np.tile(state[:3], (N, 1))
+    chunk[:, 1] += 0.1
+    warp, actions = hurried(o, chunk, 3.0)
+    path = warp.path.copy()
+    path[2:, 0] = path[1, 0] - 1e-4  # and should be a hair behind
+    warp = replace(warp, path=path)
+    moved = places(o, KEEP_UP.pull(warp, actions))[:, 1] - state[1]
+    assert moved[1] > 0.5 * (path[1 + round(warp.positions[0]), 1] - state[1])
+
+
+@few
+@given(
+    hnp.arrays(np.float64, (N, 3), elements=st.floats(-50, 50)),
+    hnp.arrays(np.float64, (2, 4), elements=st.floats(-4, 4)),
+    rates,
+)
+def test_commands_are_finite_and_within_limits_whatever_is_asked(chunk, states, rate):
+    warp, actions = hurried(observe(SMALL_ARM, *states), chunk, rate)
+    for pulls in (LIMITS.pulls, (0.0,) * 3):
+        kept = KeepingUp(MODEL, pulls).pull(warp, actions)[:, JOINTS]
+        assert np.isfinite(kept).all()
+        assert (SMALL_ARM.action_low[JOINTS] <= kept).all()
+        assert (kept <= SMALL_ARM.action_high[JOINTS]).all()
+
+
+def test_what_is_not_shortened_or_foreseen_comes_back_bit_for_bit():
+    o, chunk = moment()
+    for rate in (1.0, 2.0):
+        warp, actions = hurried(o, chunk, rate)
+        unforeseen = replace(warp, path=None)
+        assert KEEP_UP.pull(unforeseen, actions) is actions
+        assert KEEP_UP.lead(unforeseen) is unforeseen
+    assert KEEP_UP.pull(hurried(o, chunk, 1.0)[0], chunk) is chunk
+
+
+def test_the_callers_commands_are_left_alone():
+    warp, actions = hurried(*moment(), 3.0)
+    given_commands = actions.copy()
+    KEEP_UP.pull(warp, actions)
+    np.testing.assert_array_equal(actions, given_commands)
+
+
+def accelerator(keep_up, **more):
+    retiming = Retiming(SMALL_ARM, LIMITS, RetimingConfig(slack=0.0, leave_rest=False))
+    scheduler = PlainLimits(MODEL, retiming, Boldness(6.0, scale=4.0))
+    return ChunkAccelerator(Engine(SMALL_ARM, lambda: scheduler, world_model=MODEL, keep_up=keep_up), **more)
+
+
+@pytest.mark.parametrize("max_rate", [None, 2.0, 1.0])
+def test_what_is_sent_is_what_is_foretold_and_no_rate_is_exceeded(max_rate):
+    chosen = EPISODES.episodes[0]
+    chunk, state, previous = chosen.actions[30 : 30 + N], chosen.states[30], chosen.states[29]
+    with_it, without = (accelerator(keep_up, max_rate=max_rate) for keep_up in (KEEP_UP, None))
+    kept, plain = (each.shorten(chunk, state, previous) for each in (with_it, without))
+    np.testing.assert_array_equal(kept.positions, plain.positions)
+    assert np.diff(kept.positions, prepend=0.0).max() <= (max_rate or RetimingConfig().joint_rate) + 1e-6
+    assert np.array_equal(kept.actions, plain.actions) == (max_rate == 1.0)
+    with_it.prepare()
+    ahead = MODEL.rollout(observe(SMALL_ARM, state, previous)[None], kept.actions[None])[0]
+    np.testing.assert_allclose(with_it._velocity, ahead[-1].astype(np.float64) - ahead[-2], atol=1e-9)
+
+
+def test_a_cap_keeps_the_path_and_grippers_are_led_for_an_arm_without_lag():
+    delays = {GRIPPER: GripperDelays(5.0, 4.0, 0.0)}
+    warp, _ = hurried(*moment(), 4.0)
+    led = KeepingUp(MODEL, LIMITS.pulls, delays).lead(cap_rate(warp, 2.0))
+    assert led.path is warp.path
+    assert led.delays == delays
+    assert split_observation(moment()[0])[0] == pytest.approx(led.path[1])
