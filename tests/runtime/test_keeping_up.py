@@ -1,22 +1,32 @@
 """Joints that lag differently stay on their path at speed, and are pulled no further than was demonstrated."""
 
+import json
+import shutil
 from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from small_arm import LAW, SMALL_ARM, demonstrate
 from speedup_patch.acceleration import accelerate
+from speedup_patch.candidates import shorten_all
+from speedup_patch.evaluation.schedulers import find_engine
 from speedup_patch.limits import read_limits
 from speedup_patch.observations import observe, split_observation
-from speedup_patch.retiming import Boldness, PlainLimits, Retiming, RetimingConfig, paths_at_rate_one
+from speedup_patch.pipeline import TrainingConfig, train_patch
+from speedup_patch.retiming import Boldness, PlainLimits, Retiming, RetimingConfig, gripper_delays, paths_at_rate_one
 from speedup_patch.runtime.accelerator import ChunkAccelerator
-from speedup_patch.runtime.engine import Engine
+from speedup_patch.runtime.engine import Engine, patch_engine
 from speedup_patch.runtime.keeping_up import KeepingUp
+from speedup_patch.runtime.patch_folder import load_patch
+from speedup_patch.scheduler.config import SchedulerConfig
+from speedup_patch.training import LoopConfig
 from speedup_patch.warp import GripperDelays, cap_rate, uniform_warp
+from speedup_patch.world_model.config import WorldModelConfig
 from speedup_patch.world_model.servo import ServoWorldModel
 
 N = 24
@@ -160,3 +170,59 @@ def test_a_cap_keeps_the_path_and_grippers_are_led_for_an_arm_without_lag():
     assert led.path is warp.path
     assert led.delays == delays
     assert split_observation(moment()[0])[0] == pytest.approx(led.path[1])
+
+
+@pytest.fixture(scope="module", params=["servo", "gru"])
+def folder(tmp_path_factory, request):
+    """A patch that retimes, trained for a moment; its world model can keep joints up, or cannot."""
+    loop = LoopConfig(steps=20, batch_size=64, evaluate_every=20)
+    config = TrainingConfig(
+        chunk_length=N,
+        states=100,
+        world_model=WorldModelConfig(kind=request.param, hidden=16, loop=loop),
+        scheduler=SchedulerConfig(hidden=16, loop=loop),
+    )
+    path = tmp_path_factory.mktemp("patches") / f"{request.param}.patch"
+    train_patch(EPISODES, SMALL_ARM, config, device=torch.device("cpu")).save(path)
+    return path
+
+
+def test_only_a_patch_with_servos_that_retimes_keeps_up(folder):
+    servo = folder.stem == "servo"
+    assert bool(load_patch(folder).limits.pulls) == servo
+    keeping, not_keeping = ("", "dwell+", "mpc:", "retime:", "without-lead:"), ("speedcap:", "without-retiming:")
+    for spec in (*keeping, *not_keeping, "without-keeping-up:"):
+        assert (find_engine(f"{spec}{folder}", SMALL_ARM).keep_up is not None) == (servo and spec in keeping), spec
+
+
+def test_without_it_the_largest_rate_stays(folder):
+    patch = load_patch(folder)
+    engine = find_engine(f"without-keeping-up:{folder}", SMALL_ARM)
+    o, chunk = moment()
+    warp = engine.new_scheduler().schedule(o, chunk)
+    np.testing.assert_array_equal(warp.positions, patch_engine(patch).new_scheduler().schedule(o, chunk).positions)
+
+
+def test_a_patch_from_before_runs_as_it_did(folder, tmp_path):
+    older = tmp_path / "older.patch"
+    shutil.copytree(folder, older)
+    for file, part in (("patch.json", ("limits",)), ("scheduler.json", ("choices", "common"))):
+        document = json.loads((older / file).read_text())
+        holder = document
+        for key in part:
+            holder = holder[key]
+        for key in ("pulls", "keep_up", "joint_rate"):
+            holder.pop(key, None)
+        (older / file).write_text(json.dumps(document))
+    patch = load_patch(older)
+    assert patch.limits == replace(load_patch(folder).limits, pulls=())
+    assert patch_engine(patch).keep_up is None
+    assert patch.candidates.delays == gripper_delays(SMALL_ARM, patch.limits)
+    state = EPISODES.episodes[0].states[30]
+    still = np.tile(observe(SMALL_ARM, state, state)[: len(moment()[0]) // 2], (1, N + 2, 1))
+    chunks = np.tile(state[:3], (1, N, 1))
+    windows = [
+        np.diff(shorten_all(SMALL_ARM, load_patch(path).candidates, still, chunks).positions, axis=-1).max()
+        for path in (older, folder)
+    ]
+    assert windows == pytest.approx([6.0, 4.0 if folder.stem == "servo" else 6.0])
