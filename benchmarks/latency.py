@@ -6,7 +6,8 @@ At paper size (GRU of 3 x 256, rates 2, 3, 4, chunk of 24) and with our defaults
 world model, and the rates 1 to 4 in their place). Weights are random: they do not change the cost. "torch, one by one"
 evaluates Q of one option after the other, as one would write it first; "torch" and "onnxruntime" are all of ``choose``,
 which takes the options as one batch. "decision" is what the robot pays with onnxruntime, the guard apart: the path at
-rate 1 where the options need it, every option's chunk, Q of all, the warp, and the chunk that is then run. The guard
+rate 1 where the options need it, every option's chunk, Q of all, the warp, and the chunk that is then run, its joints
+kept up where chunks are retimed ("keeping up" is the time of that alone, for a chunk at rate 3). The guard
 (nearest remembered moment) is timed apart, and so is the second opinion that a retiming patch asks for where it would
 leave a chunk as it is. Methods take turns in blocks, so that all see the same machine; of every
 block the fastest call counts (the rest is other people's work), and of these the median over blocks.
@@ -20,6 +21,7 @@ import platform
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -38,11 +40,13 @@ from speedup_patch.observations import command_matrix, feature_size, observe
 from speedup_patch.retiming import paths_at_rate_one
 from speedup_patch.robots import ALOHA
 from speedup_patch.runtime.export import export_scheduler
+from speedup_patch.runtime.keeping_up import KeepingUp
 from speedup_patch.runtime.models import load_chooser
 from speedup_patch.scheduler.chooser import LearnedScheduler
 from speedup_patch.scheduler.inputs import CriticInputs, CriticShape
 from speedup_patch.scheduler.model import TrainedScheduler
 from speedup_patch.scheduler.network import TwinCritic
+from speedup_patch.warp import uniform_warp
 from speedup_patch.world_model.servo import Servo, ServoWorldModel
 
 CHUNK, BLOCKS, CALLS = 24, 30, 30
@@ -56,6 +60,7 @@ LIMITS = Limits(
     arms=(ArmLimits(speed=0.01, turn=0.04, lag=2.0, brisk=0.009),) * 2,
     joints=(0.05,) * ALOHA.action_size,
     grippers=(GripperLimits(FingerScale((1.0,), 0.0, 1.0), STROKE, STROKE),) * 2,
+    pulls=(0.1,) * ALOHA.action_size,
 )
 """Of the size that ALOHA's demonstrations show."""
 OUT = Path(__file__).parent / "results" / "latency"
@@ -98,10 +103,11 @@ def one_by_one(scheduler: TrainedScheduler, o: np.ndarray, options: Options) -> 
     return int(np.argmax(values))
 
 
-def decide(scheduler: LearnedScheduler, o: np.ndarray, chunk: np.ndarray) -> np.ndarray:
+def decide(scheduler: LearnedScheduler, keep_up: KeepingUp | None, o: np.ndarray, chunk: np.ndarray) -> np.ndarray:
     """What the robot runs."""
     warp = scheduler.schedule(o, chunk)
-    return accelerate(ALOHA, chunk, warp, scheduler.candidates.choices.merging).actions
+    actions = accelerate(ALOHA, chunk, warp, scheduler.candidates.choices.merging).actions
+    return actions if keep_up is None else keep_up.pull(warp, actions)
 
 
 def smooth_moment(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -138,6 +144,10 @@ def time_size(size: tuple[str, int, int, Choices], guard: Guard) -> dict[str, fl
     options = shorten_all(ALOHA, candidates, paths, chunk)
     learned = LearnedScheduler(chooser, candidates, world_model)
     greedy = GreedyMpc(world_model, candidates, 0.02, "in_step", LIMITS)
+    keep_up = KeepingUp(world_model, LIMITS.pulls)
+    hurried = replace(uniform_warp(CHUNK, 3.0), path=paths[0])
+    actions = accelerate(ALOHA, chunk[0], hurried).actions
+    kept_up = keep_up if isinstance(scheduler.choices, Retimings) else None
     return measure(
         {
             "torch, one by one": lambda: one_by_one(scheduler, o, options),
@@ -145,7 +155,8 @@ def time_size(size: tuple[str, int, int, Choices], guard: Guard) -> dict[str, fl
             "onnxruntime": lambda: chooser.choose(o, options),
             "path at rate 1": lambda: paths_at_rate_one(world_model, o, chunk),
             "options": lambda: shorten_all(ALOHA, candidates, paths, chunk),
-            "decision": lambda: decide(learned, o[0], chunk[0]),
+            "keeping up": lambda: keep_up.pull(hurried, actions),
+            "decision": lambda: decide(learned, kept_up, o[0], chunk[0]),
             "second opinion": lambda: greedy.schedule(o[0], chunk[0]),
             "guard": lambda: guard.reason(o[0], chunk[0]),
         }

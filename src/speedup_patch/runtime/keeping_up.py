@@ -15,6 +15,9 @@ from jaxtyping import Float
 from speedup_patch.warp import GripperDelays, Warp
 from speedup_patch.world_model.servo import MovingJoints, Servo, ServoWorldModel
 
+SETTLED = 2
+"""Control steps after which a joint has to be in its place. Chosen on development seeds: brought there in one it is on
+its path more exactly in the world model, but jerked, and objects were lost sooner."""
 COMMANDS_TRIED = 33
 """Commands among which the one that brings a joint to its place is interpolated."""
 LEAST_WAY = 0.02
@@ -50,7 +53,7 @@ class KeepingUp:
         return warp if warp.path is None else replace(warp, delays=self._delays)
 
     def pull(self, warp: Warp, actions: Float[np.ndarray, "l A"]) -> Float[np.ndarray, "l A"]:
-        """The commands with every joint told what brings it, one control step later, to its place on the path.
+        """The commands with every joint told what, held for ``SETTLED`` steps, brings it to its place on the path then.
 
         Nothing is pulled further than the chunk would, or at rate k than k times as far as demonstrated: where the path
         jumps, as it does where a chunk begins, all joints come late together rather than being thrown. Grippers are
@@ -59,8 +62,10 @@ class KeepingUp:
         if warp.path is None or len(warp) == warp.original:
             return actions
         path = warp.path[:, self._states].astype(np.float64)
-        goals = _read_path(path[1:], warp.positions)
-        furthest = np.maximum(np.diff(warp.positions, prepend=0.0), 1.0)[:, None] * self._pulls
+        windows = np.diff(warp.positions, prepend=0.0)
+        beyond = warp.positions[-1] + windows[-1] * np.arange(1, SETTLED)
+        goals = _read_path(path[1:], np.concatenate([warp.positions, beyond])[SETTLED - 1 :])
+        furthest = np.maximum(windows, 1.0)[:, None] * self._pulls
         count, start = len(self._actions), (self._servo, path[1], path[1] - path[0])
         joints, tried = MovingJoints(*start, (count,)), MovingJoints(*start, (COMMANDS_TRIED, count))
         told = actions[:, self._actions]
@@ -78,7 +83,8 @@ class KeepingUp:
         """The commands no further away than ``pull`` that bring all joints the same share of the way to their goal."""
         commands = np.minimum(np.maximum(joints.place + self._tried * pull, self._low), self._high)
         tried.put(joints)
-        tried.push(commands)
+        for _ in range(SETTLED):
+            tried.push(commands)
         way = goal - joints.place
         furthest = np.where(way > 0, tried.place[-1], tried.place[0]) - joints.place
         counts = np.abs(way) > np.maximum(LEAST_WAY * pull, 1e-9)
@@ -98,6 +104,9 @@ def _command_for(
 
 
 def _read_path(path: Float[np.ndarray, "m J"], at: Float[np.ndarray, " l"]) -> Float[np.ndarray, "l J"]:
-    """A path at these times; the present is 0."""
-    before = np.minimum(at.astype(np.int64), len(path) - 2)
-    return path[before] + (at - before)[:, None] * (path[before + 1] - path[before])
+    """A path at these times, the present being 0; beyond its end it goes on as it went in its last two steps."""
+    end = len(path) - 1
+    last = min(2, end)
+    before = np.minimum(at.astype(np.int64), end - 1)
+    inside = path[before] + (np.minimum(at, end) - before)[:, None] * (path[before + 1] - path[before])
+    return inside + np.maximum(at - end, 0.0)[:, None] * (path[end] - path[end - last]) / last
