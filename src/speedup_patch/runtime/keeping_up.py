@@ -17,7 +17,7 @@ from speedup_patch.world_model.servo import MovingJoints, Servo, ServoWorldModel
 
 SETTLED = 2
 """Control steps after which a joint has to be in its place. Chosen on development seeds: brought there in one it is on
-its path more exactly in the world model, but jerked, and objects were lost sooner."""
+its path more exactly in the world model, but jerked, and at rates beyond 4 more insertions failed."""
 COMMANDS_TRIED = 33
 """Commands among which the one that brings a joint to its place is interpolated."""
 LEAST_WAY = 0.02
@@ -61,6 +61,7 @@ class KeepingUp:
         """
         if warp.path is None or len(warp) == warp.original:
             return actions
+        # Features begin with the whole state where joints are servos (see ``why_no_servo``).
         path = warp.path[:, self._states].astype(np.float64)
         windows = np.diff(warp.positions, prepend=0.0)
         beyond = warp.positions[-1] + windows[-1] * np.arange(1, SETTLED)
