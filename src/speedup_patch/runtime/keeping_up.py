@@ -13,12 +13,12 @@ import numpy as np
 from jaxtyping import Float
 
 from speedup_patch.warp import GripperDelays, Warp
-from speedup_patch.world_model.servo import MovingJoints, Servo, ServoWorldModel
+from speedup_patch.world_model.servo import Law, MovingJoints, Servo, ServoWorldModel
 
 SETTLED = 2
 """Control steps after which a joint has to be in its place. Chosen on development seeds: brought there in one it is on
 its path more exactly in the world model, but jerked, and at rates beyond 4 more insertions failed."""
-COMMANDS_TRIED = 33
+COMMANDS_TRIED = 17
 """Commands among which the one that brings a joint to its place is interpolated."""
 LEAST_WAY = 0.02
 """A joint that has less than this share of its longest pull to go does not hold the others up."""
@@ -43,7 +43,10 @@ class KeepingUp:
         actions, states = (np.array(list(part))[joints] for part in (robot.drives.keys(), robot.drives.values()))
         self._delays = delays
         self._actions, self._states = actions, states
-        self._servo = Servo(*(parameter[joints] for parameter in world_model.servo))
+        servo = Servo(*(parameter[joints] for parameter in world_model.servo))
+        self._law = Law.of(servo, 1)
+        # Written out: what need not be broadcast is faster.
+        self._law_often = Law.of(Servo(*(np.tile(parameter, (COMMANDS_TRIED, 1)) for parameter in servo)), 2)
         self._pulls = np.array(pulls)[joints]
         self._low, self._high = robot.action_low[actions], robot.action_high[actions]
         self._tried = np.linspace(-1.0, 1.0, COMMANDS_TRIED)[:, None]
@@ -67,8 +70,9 @@ class KeepingUp:
         beyond = warp.positions[-1] + windows[-1] * np.arange(1, SETTLED)
         goals = _read_path(path[1:], np.concatenate([warp.positions, beyond])[SETTLED - 1 :])
         furthest = np.maximum(windows, 1.0)[:, None] * self._pulls
-        count, start = len(self._actions), (self._servo, path[1], path[1] - path[0])
-        joints, tried = MovingJoints(*start, (count,)), MovingJoints(*start, (COMMANDS_TRIED, count))
+        count, start = len(self._actions), (path[1], path[1] - path[0])
+        joints = MovingJoints(self._law, *start, (count,))
+        tried = MovingJoints(self._law_often, *start, (COMMANDS_TRIED, count))
         told = actions[:, self._actions]
         for row, goal in enumerate(goals):
             pull = np.maximum(furthest[row], np.abs(told[row] - joints.place))

@@ -56,49 +56,72 @@ class Stops(NamedTuple):
     high: Float[np.ndarray, "*P"]
 
 
+class Law(NamedTuple):
+    """What a servo law comes to in one integration step; ``of`` sees to shapes of this rank."""
+
+    sums: Float[np.ndarray, "2 2 *P"]
+    """What of the gap to the target, and what of the motion, makes the friction and the motion without it."""
+    friction: Float[np.ndarray, "*P"]
+    offset: Float[np.ndarray, "*P"]
+
+    @classmethod
+    def of(cls, servo: Servo, rank: int) -> "Law":
+        """The coefficients, ready to be spread over arrays of so many dimensions."""
+        step = 1.0 / SUBSTEPS
+        servo = Servo(*(np.reshape(part, (1,) * (rank - np.ndim(part)) + np.shape(part)) for part in servo))
+        gain, hold, kept = step**2 * servo.stiffness, step * servo.grip, 1.0 / (1.0 + step * servo.damping)
+        sums = np.stack([servo.share * gain, servo.share * hold, gain, np.ones_like(gain)])
+        friction = np.asarray(kept * step**2 * servo.limit)
+        return cls(kept * sums.reshape(2, 2, *friction.shape), friction, servo.offset)
+
+
 class MovingJoints:
-    """Joints of this shape on their way: ``place``, and ``motion`` per integration step."""
+    """Joints of this shape, of one dimension or more, on their way."""
 
     def __init__(
         self,
-        servo: Servo,
+        law: Law,
         position: Float[np.ndarray, "*#P"],
         velocity: Float[np.ndarray, "*#P"],
         shape: tuple[int, ...],
     ) -> None:
-        step = 1.0 / SUBSTEPS
-        self.place = np.broadcast_to(position, shape).astype(np.float64)
-        self.motion = np.broadcast_to(step * velocity, shape).astype(np.float64)
-        self._servo = servo
-        self._gain, self._hold = step**2 * servo.stiffness, step * servo.grip
-        self._most, self._least = step**2 * servo.limit, -(step**2) * servo.limit
-        self._kept = 1.0 / (1.0 + step * servo.damping)
-        self._pull, self._friction = np.empty(shape), np.empty(shape)
+        self._law, self._least = law, -law.friction
+        self._gap_and_motion, self._products, self._sums = (np.empty((*two, *shape)) for two in ((2,), (2, 2), (2,)))
+        self.place = np.empty(shape)
+        self.place[...] = position
+        self.motion[...] = velocity / SUBSTEPS
+
+    @property
+    def motion(self) -> Float[np.ndarray, "*P"]:
+        """How far they go in an integration step."""
+        return self._gap_and_motion[1]
 
     def put(self, other: "MovingJoints") -> None:
         """Puts them where others are, moving as they do; shapes broadcast."""
-        self.place[...], self.motion[...] = other.place, other.motion
+        self.place[...] = other.place
+        self.motion[...] = other.motion
 
     def push(self, command: Float[np.ndarray, "*#P"], stops: Stops | None = None) -> None:
         """Moves them on by one control step."""
-        place, motion, pull, friction = self.place, self.motion, self._pull, self._friction
-        target = command + self._servo.offset
-        # All in place: these few lines take nearly all the time that fitting and predicting take.
+        law, most, least = self._law.sums, self._law.friction, self._least
+        state, products, sums = self._gap_and_motion, self._products, self._sums
+        gap, motion = state
+        (by_gap, by_motion), (friction, pushed) = np.swapaxes(products, 0, 1), sums
+        target = command + self._law.offset
+        bounds = None if stops is None else (target - stops.high, target - stops.low)
+        np.subtract(target, self.place, out=gap)
+        # Both sums at once and all in place: these few lines take nearly all the time of fitting and predicting.
         for _ in range(SUBSTEPS):
-            np.subtract(target, place, out=pull)
-            pull *= self._gain
-            np.multiply(motion, self._hold, out=friction)
-            friction += pull
-            friction *= self._servo.share
-            np.maximum(friction, self._least, out=friction)
-            np.minimum(friction, self._most, out=friction)
-            motion += pull
-            motion -= friction
-            motion *= self._kept
-            place += motion
-            if stops is not None:
-                np.maximum(place, stops.low, out=place)
-                np.minimum(place, stops.high, out=place)
+            np.multiply(law, state, out=products)
+            np.add(by_gap, by_motion, out=sums)
+            np.maximum(friction, least, out=friction)
+            np.minimum(friction, most, out=friction)
+            np.subtract(pushed, friction, out=motion)
+            gap -= motion
+            if bounds is not None:
+                np.maximum(gap, bounds[0], out=gap)
+                np.minimum(gap, bounds[1], out=gap)
+        np.subtract(target, gap, out=self.place)
 
 
 def simulate(
@@ -110,11 +133,13 @@ def simulate(
 ) -> Float[np.ndarray, "L *P"]:
     """Where the joint is after each of L commands; shapes broadcast, so one call runs many joints, starts or laws."""
     shape = np.broadcast_shapes(position.shape, commands.shape[1:], servo.stiffness.shape)
-    joints, trajectory = MovingJoints(servo, position, velocity, shape), np.empty((len(commands), *shape))
+    inside = shape or (1,)  # a single joint would be a number, which nothing can be written into
+    joints = MovingJoints(Law.of(servo, len(inside)), position, velocity, inside)
+    trajectory = np.empty((len(commands), *inside))
     for index in range(len(commands)):
         joints.push(commands[index, ...], stops)
         trajectory[index] = joints.place
-    return trajectory
+    return trajectory.reshape(len(commands), *shape)
 
 
 class Stroke(NamedTuple):
