@@ -17,7 +17,7 @@ from speedup_patch.world_model.servo import Law, MovingJoints, Servo, ServoWorld
 
 SETTLED = 2
 """Control steps after which a joint has to be in its place. Chosen on development seeds: brought there in one it is on
-its path more exactly in the world model, but jerked, and at rates beyond 4 more insertions failed."""
+its path more exactly in the world model, but episodes took longer, and at rates beyond 4 more insertions failed."""
 COMMANDS_TRIED = 17
 """Commands among which the one that brings a joint to its place is interpolated."""
 LEAST_WAY = 0.02
