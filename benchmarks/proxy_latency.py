@@ -79,7 +79,7 @@ def describe(folder: Path) -> dict[str, Any]:
     return {
         "robot": patch.robot.name,
         "chunk_length": patch.chunk_length,
-        "options": list(patch.choices.labels),
+        "options": list(patch.candidates.labels),
         "bytes": sizes,
     }
 

@@ -166,7 +166,7 @@ def draw_rates(panel: Axes, grasp: Grasp) -> None:
 
 def draw_commands(panel: Axes, grasp: Grasp) -> None:
     """Every choice as the commands it executes, with what it gains and costs."""
-    labels = grasp.choices.labels
+    labels = grasp.patch.candidates.labels
     for option in range(len(labels)):
         at, share = grasp.positions(option), grasp.found.deviations[0, option] / grasp.patch.epsilon
         colour = grasp.shown.get(option, GREY)

@@ -283,3 +283,11 @@ def test_a_retiming_that_cannot_be_is_refused(change):
 def test_every_choice_has_its_own_label(choices):
     assert len(set(choices.labels)) == len(choices.labels) > 1
     assert choices.fastest >= 4
+
+
+def test_labels_say_the_largest_rate_that_a_robot_is_run_at():
+    limits = draw(ALOHA, 0).limits
+    kept_up = bind(Retimings(), ALOHA, replace(limits, pulls=(0.1,) * len(ALOHA.drives)))
+    assert kept_up.labels[3] == "to 4x, arm x4, fingers x1"
+    assert bind(Retimings(), ALOHA, limits).labels == Retimings().labels
+    assert bind(Rates(), ALOHA, limits).labels == Rates().labels

@@ -85,12 +85,7 @@ class Retimings:
     @property
     def labels(self) -> tuple[str, ...]:
         """What each choice is called."""
-        return tuple(
-            "as it is"
-            if level.fastest == 1
-            else f"to {level.fastest:g}x, arm x{level.scale:g}, fingers x{level.stroke:g}"
-            for level in self.levels
-        )
+        return tuple(level.label for level in self.levels)
 
     def check_fits(self, chunk_length: int) -> None:
         """Any chunk can be retimed."""
@@ -128,6 +123,11 @@ class Candidates(Protocol):
     def choices(self) -> Choices: ...
 
     @property
+    def labels(self) -> tuple[str, ...]:
+        """What each choice is called on this robot."""
+        ...
+
+    @property
     def delays(self) -> Mapping[int, GripperDelays]:
         """Grippers that are read ahead."""
         ...
@@ -153,6 +153,11 @@ class ConstantRates:
     choices: Rates
     delays: Mapping[int, GripperDelays]
     needs_path: ClassVar[bool] = False
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The rates."""
+        return self.choices.labels
 
     def positions(
         self, paths: Float[np.ndarray, "N m X"] | None, chunks: Float[np.ndarray, "N n A"]
@@ -180,6 +185,11 @@ class RetimedChunks:
     choices: Retimings
     retiming: Retiming
     needs_path: ClassVar[bool] = True
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The levels, with the largest rates that this robot is run at."""
+        return tuple(level._replace(fastest=self.retiming.fastest(level)).label for level in self.choices.levels)
 
     @property
     def delays(self) -> Mapping[int, GripperDelays]:

@@ -75,7 +75,8 @@ def check_patch(patch: LoadedPatch, demonstrations: Demonstrations, seed: int = 
         episodes=len(demonstrations),
         held_out=own_data,
         options=tuple(
-            _figures(transitions, choices, r, label, patch.chunk_length) for r, label in enumerate(patch.choices.labels)
+            _figures(transitions, choices, r, label, patch.chunk_length)
+            for r, label in enumerate(patch.candidates.labels)
         ),
         demonstrated=figures(~accelerated),
         accelerated=figures(accelerated) if accelerated.any() else None,

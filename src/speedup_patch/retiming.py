@@ -33,6 +33,13 @@ class Boldness(NamedTuple):
     stroke: float = 1.0
     """Fingers may move this many times as fast as demonstrated, where they were not as fast as they can be."""
 
+    @property
+    def label(self) -> str:
+        """What it is called."""
+        if self.fastest == 1:
+            return "as it is"
+        return f"to {self.fastest:g}x, arm x{self.scale:g}, fingers x{self.stroke:g}"
+
 
 @dataclass(frozen=True)
 class RetimingConfig:
@@ -87,6 +94,10 @@ class Retiming:
         """Grippers that are read ahead."""
         return gripper_delays(self.robot, self.limits) if self.config.gripper_lead else {}
 
+    def fastest(self, level: Boldness) -> float:
+        """The largest rate of any moment on this robot."""
+        return min(level.fastest, self.config.joint_rate) if self.limits.pulls else level.fastest
+
     def positions(
         self, paths: Float[np.ndarray, "N m X"], chunks: Float[np.ndarray, "N n A"], levels: Sequence[Boldness]
     ) -> Float[np.ndarray, "N R l"]:
@@ -96,9 +107,7 @@ class Retiming:
         if self.config.gripper_limit:
             speeds.append(self._finger_speeds(paths))
         limits = np.array([self._speed_limits(level) for level in levels])
-        fastest = np.array([level.fastest for level in levels])
-        if self.limits.pulls:
-            fastest = np.minimum(fastest, self.config.joint_rate)
+        fastest = np.array([self.fastest(level) for level in levels])
         rates = rates_within(np.concatenate(speeds, axis=-1)[:, None], limits, fastest)
         rates = np.minimum(rates, self._merging_rates(chunks)[:, None])
         return warp_positions(smooth_rates(rates, self.config.change), self.config.slack, self._needed(chunks)[:, None])

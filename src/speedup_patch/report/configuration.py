@@ -69,7 +69,7 @@ def patch_card(patch: FoundPatch) -> PatchCard:
     facts += [
         ("robot", f"{loaded.robot.name}, {loaded.robot.control_hz:g} Hz"),
         ("chunk length", str(loaded.chunk_length)),
-        ("choices", "; ".join(loaded.choices.labels)),
+        ("choices", "; ".join(loaded.candidates.labels)),
         ("tolerance", f"{loaded.epsilon:g} ({loaded.measure.replace('_', ' ')})"),
     ]
     data = provenance.get("data")
