@@ -63,17 +63,21 @@ def test_a_stroke_that_begins_while_something_is_held_is_left_out():
     assert limits.closing.strokes == 4
 
 
+def with_jumps(demonstrations, column, by):
+    """Every episode begins with a jump within its first half second, and one out of twelve has a spike."""
+    jumpy = []
+    for number, episode in enumerate(demonstrations):
+        values = getattr(episode, column).copy()
+        values[:5] += by
+        if number == 0:
+            values[60] += by
+        jumpy.append(dataclasses.replace(episode, **{column: values}))
+    return dataclasses.replace(demonstrations, episodes=tuple(jumpy))
+
+
 def test_the_start_of_an_episode_and_single_outliers_do_not_count():
     calm = smooth_demonstrations(episodes=12)
-    jumpy = []
-    for number, episode in enumerate(calm):
-        states = episode.states.copy()
-        states[:5] += 0.5  # a jump in the first half second
-        if number == 0:
-            states[60] += 0.5  # one episode out of twelve with a spike
-        jumpy.append(dataclasses.replace(episode, states=states))
-    before = read_limits(ALOHA, calm)
-    after = read_limits(ALOHA, dataclasses.replace(calm, episodes=tuple(jumpy)))
+    before, after = (read_limits(ALOHA, each) for each in (calm, with_jumps(calm, "states", 0.5)))
     for one, other in zip(before.arms, after.arms, strict=True):
         assert other.speed < 1.6 * one.speed  # the next fastest episode; the jumps are twenty times as fast
 
@@ -85,17 +89,7 @@ def test_the_arm_is_found_to_lag_behind_its_commands():
 
 def test_how_far_targets_run_ahead_is_read_without_the_start_and_single_outliers():
     calm = smooth_demonstrations(episodes=12)
-    jumpy = []
-    for number, episode in enumerate(calm):
-        actions = episode.actions.copy()
-        actions[:5] += 2.0  # a jump in the first half second
-        if number == 0:
-            actions[60] += 2.0  # one episode out of twelve with a spike
-        jumpy.append(dataclasses.replace(episode, actions=actions))
-    before, after = (
-        np.array(read_limits(ALOHA, dataclasses.replace(calm, episodes=tuple(episodes))).pulls)
-        for episodes in (calm, jumpy)
-    )
+    before, after = (np.array(read_limits(ALOHA, each).pulls) for each in (calm, with_jumps(calm, "actions", 2.0)))
     largest = np.max([np.abs(episode.actions - episode.states).max(axis=0) for episode in calm], axis=0)
     assert len(before) == len(ALOHA.drives)
     assert ((0.3 * largest < before) & (before <= largest)).all()

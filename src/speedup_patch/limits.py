@@ -15,7 +15,6 @@ from speedup_patch.errors import InputError
 from speedup_patch.maths.momentum import impulse_response
 from speedup_patch.maths.poses import pose_distance, rotation_distance
 from speedup_patch.robots import Gripper, KinematicChain, Robot
-from speedup_patch.world_model.servo import why_no_servo
 
 START_UP_SECONDS = 0.5
 LONGEST_LAG_SECONDS = 0.5
@@ -87,8 +86,8 @@ class Limits:
     """How far each state dimension that an action drives moves in one step, in the order of ``Robot.drives``."""
     grippers: tuple[GripperLimits, ...]
     pulls: tuple[float, ...] = ()
-    """How far ahead of each of these state dimensions its target runs. Empty where arms do not follow from joints that
-    are sent targets, where no servo was fitted to them, and in patches from before this was read."""
+    """How far ahead of each of these state dimensions its target runs; empty in a patch without a servo model of them,
+    and in patches from before this was read."""
 
     def tolerance(self, control_hz: float) -> float:
         """How far (the paper's d) a robot may stray: what an end-effector moves in ``TOLERATED_SECONDS``, brisk."""
@@ -118,8 +117,6 @@ def read_limits(robot: Robot, demonstrations: Demonstrations) -> Limits:
 
 def _pulls(robot: Robot, episodes: list[Episode], skip: int) -> tuple[float, ...]:
     """What most episodes stay within of the distance between targets and what they drive."""
-    if why_no_servo(robot) is not None:
-        return ()
     told, driven = list(robot.drives.keys()), list(robot.drives.values())
     gaps = [
         np.abs(sent_actions(episode)[skip:, told].astype(np.float64) - episode.states[skip:, driven])

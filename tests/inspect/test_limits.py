@@ -84,6 +84,13 @@ def test_targets_have_a_lag_and_no_saturation() -> None:
     assert found.limits.saturation == ()
     assert [arm.lag_steps for arm in found.limits.arms] == [arm.lag for arm in read.arms]
     assert all(arm.lag_seconds == arm.lag_steps / ALOHA.control_hz > 0 for arm in found.limits.arms)
+    assert [joint.pull for joint in found.limits.joints] == [
+        pull
+        for action, pull in zip(ALOHA.drives, read.pulls, strict=True)
+        if "gripper" not in ALOHA.action_names[action]
+    ]
+    assert all(joint.per_second > 0 for joint in found.limits.joints)
+    assert found.limits.joints[0].name in text(found)
     assert "behind its commands" in text(found)
     assert "at the action limit" not in text(found)
 

@@ -6,8 +6,8 @@ from jaxtyping import Float
 from speedup_patch.data import Demonstrations, Episode
 from speedup_patch.errors import InputError
 from speedup_patch.inspect.frames import View
-from speedup_patch.inspect.report import ArmLimit, GripperLimit, RobotLimits, Saturation, StrokeLimit
-from speedup_patch.limits import StrokeLimits, read_limits
+from speedup_patch.inspect.report import ArmLimit, GripperLimit, JointLimit, RobotLimits, Saturation, StrokeLimit
+from speedup_patch.limits import Limits, StrokeLimits, read_limits
 from speedup_patch.robots import Robot
 
 AT_LIMIT = 0.99
@@ -32,6 +32,7 @@ def find_limits(view: View) -> tuple[RobotLimits | None, str | None]:
             ArmLimit(arm.name, hz * limit.speed, hz * limit.turn, limit.lag, limit.lag / hz, limit.gain or None)
             for arm, limit in arms
         ),
+        joints=_joints(view.robot, limits, hz),
         grippers=tuple(
             GripperLimit(
                 name,
@@ -42,6 +43,17 @@ def find_limits(view: View) -> tuple[RobotLimits | None, str | None]:
         ),
         saturation=_saturation(view),
     ), None
+
+
+def _joints(robot: Robot, limits: Limits, hz: float) -> tuple[JointLimit, ...]:
+    """What is sent targets, grippers apart."""
+    grippers = {gripper.action for gripper in robot.grippers}
+    found = zip(robot.drives.items(), limits.joints, limits.pulls, strict=True)
+    return tuple(
+        JointLimit(robot.state_names[state], hz * speed, pull)
+        for (action, state), speed, pull in found
+        if action not in grippers
+    )
 
 
 def _sampled(view: View) -> Demonstrations:

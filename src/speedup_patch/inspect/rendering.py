@@ -140,6 +140,9 @@ def _robot_limits(limits: RobotLimits) -> list[str]:
         + (f"; a motion command of 1 moves it {1000 * arm.metres_per_command:.1f} mm" if arm.metres_per_command else "")
         for arm in limits.arms
     ]
+    if limits.joints:
+        each = (f"{joint.name} {joint.per_second:.2f}/s ({joint.pull:.3f})" for joint in limits.joints)
+        lines.append(f"  joints (and how far targets run ahead of them): {', '.join(each)}")
     lines += [
         f"  gripper {grip.arm}: {_stroke_limit('opening', grip.opening)}; {_stroke_limit('closing', grip.closing)}"
         for grip in limits.grippers

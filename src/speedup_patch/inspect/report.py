@@ -115,6 +115,15 @@ class GripperLimit:
 
 
 @dataclass(frozen=True)
+class JointLimit:
+    """How fast a joint that is sent targets moves, and how far its target runs ahead of it; in the state's own unit."""
+
+    name: str
+    per_second: float
+    pull: float
+
+
+@dataclass(frozen=True)
 class Saturation:
     """How often a group of delta actions is at its limit."""
 
@@ -128,6 +137,7 @@ class RobotLimits:
     """What the demonstrations show the robot to do, which a patch trained on them measures its chunks against."""
 
     arms: tuple[ArmLimit, ...]
+    joints: tuple[JointLimit, ...]
     grippers: tuple[GripperLimit, ...]
     saturation: tuple[Saturation, ...]
 
