@@ -35,13 +35,13 @@ from speedup_patch.artefacts import write_json, write_text_atomically
 from speedup_patch.baselines import GreedyMpc
 from speedup_patch.candidates import Choices, Options, Rates, Retimings, bind, shorten_all
 from speedup_patch.guard import Guard, describe_chunks, remember
+from speedup_patch.keeping_up import KeepingUp
 from speedup_patch.limits import ArmLimits, FingerScale, GripperLimits, Limits, StrokeLimits
 from speedup_patch.maths.normalize import Normalizer
 from speedup_patch.observations import command_matrix, feature_size, observe
 from speedup_patch.retiming import paths_at_rate_one
 from speedup_patch.robots import ALOHA
 from speedup_patch.runtime.export import export_scheduler
-from speedup_patch.runtime.keeping_up import KeepingUp
 from speedup_patch.runtime.models import load_chooser
 from speedup_patch.scheduler.chooser import LearnedScheduler
 from speedup_patch.scheduler.inputs import CriticInputs, CriticShape

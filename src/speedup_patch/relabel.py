@@ -12,6 +12,7 @@ from speedup_patch.candidates import Candidates, Options, shorten_all
 from speedup_patch.data import Demonstrations, Transitions, sent_actions
 from speedup_patch.errors import InputError
 from speedup_patch.interfaces import WorldModel
+from speedup_patch.keeping_up import find_keeping_up
 from speedup_patch.limits import Limits
 from speedup_patch.maths.cmdp import penalised_reward
 from speedup_patch.maths.deviation import cross_track_deviation, in_step_deviation, time_aligned_deviation
@@ -118,11 +119,14 @@ def predict_counterfactuals(
     options = shorten_all(robot, candidates, paths, chunks)
     track = follow(robot, limits, paths[:, 1:], measure)
     count, ways = options.lengths.shape
+    keep_up = find_keeping_up(world_model, limits, candidates.choices)
 
     def run(rows: Int[np.ndarray, " K"], option: Int[np.ndarray, " K"] | int) -> _Outcomes:
         lengths = options.lengths[rows, option]
         longest = int(lengths.max(initial=1))
         commands, positions = options.chunks[rows, option, :longest], options.positions[rows, option, :longest]
+        if keep_up is not None:
+            commands = keep_up.pull_all(paths[rows], positions, commands)
         predicted = world_model.rollout(observations[rows], commands, sent[rows])
         moved, deviate = follow(robot, limits, predicted, measure), find_deviation(robot, limits, measure)
         whole, last = np.concatenate([paths[rows, 1:2], predicted], axis=1), np.arange(len(rows))

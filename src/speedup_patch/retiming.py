@@ -67,7 +67,7 @@ class RetimingConfig:
     """Where motions are commanded, which share of what the arm's momentum makes beside the chunk's path is taken off:
     the policy, which is asked again while the arm is still running on, makes up for the rest itself."""
     keep_up: bool = True
-    """Joints that are servos are told what keeps them on their path at speed (see runtime/keeping_up.py)."""
+    """Joints that are servos are told what keeps them on their path at speed (see keeping_up.py)."""
     joint_rate: float = 4.0
     """The largest rate of any moment where joints are servos whose pulls are known (``Limits.pulls``). Chosen on
     development seeds: at 5 and 6 more insertions failed."""
@@ -92,7 +92,8 @@ class Retiming:
     @cached_property
     def delays(self) -> Mapping[int, GripperDelays]:
         """Grippers that are read ahead."""
-        return gripper_delays(self.robot, self.limits) if self.config.gripper_lead else {}
+        kept_up = self.config.keep_up and bool(self.limits.pulls)
+        return gripper_delays(self.robot, self.limits, kept_up) if self.config.gripper_lead else {}
 
     def fastest(self, level: Boldness) -> float:
         """The largest rate of any moment on this robot."""

@@ -167,8 +167,6 @@ class ChunkAccelerator:
                 return _Choice(first, np.arange(1.0, len(first) + 1), None)
             warp = self._limited(self.scheduler.schedule(o, chunk, self._before))
             reason = engine.refuses(o, chunk, self._before) if engine.refuses and len(warp) < len(chunk) else None
-            if engine.keep_up:
-                warp = engine.keep_up.lead(warp)
             actions = accelerate(engine.robot, chunk, warp, engine.merging).actions
             if engine.keep_up:
                 actions = engine.keep_up.pull(warp, actions)

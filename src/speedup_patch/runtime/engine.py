@@ -9,17 +9,15 @@ from jaxtyping import Float
 
 from speedup_patch.acceleration import PLAIN, Merging
 from speedup_patch.baselines import GreedyMpc
-from speedup_patch.candidates import Candidates, Choices, Rates, Retimings
+from speedup_patch.candidates import Candidates, Rates, Retimings
 from speedup_patch.guard import Guard
 from speedup_patch.interfaces import Scheduler, WorldModel
+from speedup_patch.keeping_up import KeepingUp, find_keeping_up
 from speedup_patch.relabel import find_violations, predict_counterfactuals
-from speedup_patch.retiming import gripper_delays
 from speedup_patch.robots import Robot
 from speedup_patch.runtime.caution import Caution
-from speedup_patch.runtime.keeping_up import KeepingUp
 from speedup_patch.runtime.patch_folder import LoadedPatch, load_patch
 from speedup_patch.scheduler.chooser import LearnedScheduler
-from speedup_patch.world_model.servo import ServoWorldModel
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,19 +66,10 @@ def patch_engine(patch: LoadedPatch, candidates: Candidates | None = None, *, se
         merging=options.choices.merging,
         guard=patch.guard,
         world_model=patch.world_model,
-        keep_up=_keeping_up(patch, options.choices),
+        keep_up=find_keeping_up(patch.world_model, patch.limits, options.choices),
         caution=caution if retimes_motions else None,
         refuses=EveryOptionViolates(patch) if may_have_none else None,
     )
-
-
-def _keeping_up(patch: LoadedPatch, choices: Choices) -> KeepingUp | None:
-    """What keeps the joints of this patch's robot on their path; None where these choices, or its limits, have none."""
-    model, pulls = patch.world_model, patch.limits.pulls
-    if isinstance(choices, Retimings) and choices.common.keep_up and pulls and isinstance(model, ServoWorldModel):
-        delays = gripper_delays(patch.robot, patch.limits, kept_up=True) if choices.common.gripper_lead else {}
-        return KeepingUp(model, pulls, delays)
-    return None
 
 
 def load_engine(path: Path, robot: Robot | None = None) -> Engine:

@@ -12,20 +12,23 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from small_arm import LAW, SMALL_ARM, demonstrate
+from speedup_patch import keeping_up
 from speedup_patch.acceleration import accelerate
-from speedup_patch.candidates import shorten_all
+from speedup_patch.candidates import Retimings, bind, shorten_all
 from speedup_patch.evaluation.schedulers import find_engine
+from speedup_patch.keeping_up import KeepingUp
 from speedup_patch.limits import read_limits
 from speedup_patch.observations import observe, split_observation
 from speedup_patch.pipeline import TrainingConfig, train_patch
+from speedup_patch.relabel import predict_counterfactuals
 from speedup_patch.retiming import Boldness, PlainLimits, Retiming, RetimingConfig, gripper_delays, paths_at_rate_one
 from speedup_patch.runtime.accelerator import ChunkAccelerator
 from speedup_patch.runtime.engine import Engine, patch_engine
-from speedup_patch.runtime.keeping_up import KeepingUp
 from speedup_patch.runtime.patch_folder import load_patch
+from speedup_patch.scheduler.chooser import chosen_warp
 from speedup_patch.scheduler.config import SchedulerConfig
 from speedup_patch.training import LoopConfig
-from speedup_patch.warp import GripperDelays, cap_rate, uniform_warp
+from speedup_patch.warp import cap_rate, uniform_warp
 from speedup_patch.world_model.config import WorldModelConfig
 from speedup_patch.world_model.servo import ServoWorldModel
 
@@ -156,7 +159,6 @@ def test_what_is_not_shortened_or_foreseen_comes_back_bit_for_bit():
         warp, actions = hurried(o, chunk, rate)
         unforeseen = replace(warp, path=None)
         assert KEEP_UP.pull(unforeseen, actions) is actions
-        assert KEEP_UP.lead(unforeseen) is unforeseen
     assert KEEP_UP.pull(hurried(o, chunk, 1.0)[0], chunk) is chunk
 
 
@@ -187,13 +189,44 @@ def test_what_is_sent_is_what_is_foretold_and_no_rate_is_exceeded(max_rate):
     np.testing.assert_allclose(with_it._velocity, ahead[-1].astype(np.float64) - ahead[-2], atol=1e-9)
 
 
-def test_a_cap_keeps_the_path_and_grippers_are_led_for_an_arm_without_lag():
-    delays = {GRIPPER: GripperDelays(5.0, 4.0, 0.0)}
-    warp, _ = hurried(*moment(), 4.0)
-    led = KeepingUp(MODEL, LIMITS.pulls, delays).lead(cap_rate(warp, 2.0))
-    assert led.path is warp.path
-    assert led.delays == delays
-    assert split_observation(moment()[0])[0] == pytest.approx(led.path[1])
+def test_a_cap_keeps_the_path():
+    o, chunk = moment()
+    warp, _ = hurried(o, chunk, 4.0)
+    assert cap_rate(warp, 2.0).path is warp.path
+    assert split_observation(o)[0] == pytest.approx(warp.path[1])
+
+
+def test_grippers_are_led_for_an_arm_without_lag_where_it_is_kept_up():
+    for limits, config, without_lag in (
+        (LIMITS, RetimingConfig(), True),
+        (LIMITS, RetimingConfig(keep_up=False), False),
+        (replace(LIMITS, pulls=()), RetimingConfig(), False),
+    ):
+        assert Retiming(SMALL_ARM, limits, config).delays == gripper_delays(SMALL_ARM, limits, without_lag)
+
+
+def test_many_chunks_are_kept_up_as_each_would_be(monkeypatch):
+    monkeypatch.setattr(keeping_up, "CHUNKS_TOGETHER", 3)
+    moments = [moment(t, episode) for t in (5, 40, 90) for episode in (0, 3)]
+    each = [hurried(o, chunk, rate) for (o, chunk), rate in zip(moments, (1.0, 1.3, 2.0, 2.0, 3.7, 6.0), strict=True)]
+    commands, positions = np.zeros((len(each), N, 3)), np.zeros((len(each), N))
+    for row, (warp, actions) in enumerate(each):
+        commands[row, : len(warp)], positions[row] = actions, warp.positions[-1]
+        positions[row, : len(warp)] = warp.positions
+    together = KEEP_UP.pull_all(np.stack([warp.path for warp, _ in each]), positions, commands)
+    for made, (warp, actions) in zip(together, each, strict=True):
+        np.testing.assert_allclose(made[: len(warp)], KEEP_UP.pull(warp, actions), atol=1e-12)
+
+
+def test_what_is_foreseen_of_an_option_is_what_it_will_send():
+    o, chunk = moment()
+    candidates = bind(Retimings(), SMALL_ARM, LIMITS)
+    foreseen = predict_counterfactuals(MODEL, o[None], chunk[None], candidates, "in_step", LIMITS)
+    for option in range(len(candidates.labels)):
+        warp = chosen_warp(foreseen.options, option, candidates, N)
+        sent = KEEP_UP.pull(warp, accelerate(SMALL_ARM, chunk, warp, candidates.choices.merging).actions)
+        end = MODEL.rollout(o[None], sent[None])[0, -1]
+        np.testing.assert_allclose(foreseen.next_observations[0, option, : len(end)], end, atol=1e-9)
 
 
 @pytest.fixture(scope="module", params=["servo", "gru"])
