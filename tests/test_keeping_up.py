@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -216,6 +217,14 @@ def test_many_chunks_are_kept_up_as_each_would_be(monkeypatch):
     together = KEEP_UP.pull_all(np.stack([warp.path for warp, _ in each]), positions, commands)
     for made, (warp, actions) in zip(together, each, strict=True):
         np.testing.assert_allclose(made[: len(warp)], KEEP_UP.pull(warp, actions), atol=1e-12)
+
+
+def test_robots_that_share_a_patch_do_not_disturb_each_other():
+    hurries = [hurried(*moment(t, episode), 3.0) for t in (5, 40, 90, 120) for episode in range(4)]
+    alone = [KEEP_UP.pull(*each) for each in hurries]
+    with ThreadPoolExecutor(4) as threads:
+        for made, wanted in zip(threads.map(lambda each: KEEP_UP.pull(*each), 20 * hurries), 20 * alone, strict=True):
+            np.testing.assert_array_equal(made, wanted)
 
 
 def test_what_is_foreseen_of_an_option_is_what_it_will_send():

@@ -6,6 +6,7 @@ leaves its path. The servo law says which targets bring every joint where it is 
 """
 
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -22,6 +23,8 @@ SETTLED = 2
 its path more exactly in the world model, but episodes took longer, and at rates beyond 4 more insertions failed."""
 COMMANDS_TRIED = 17
 """Commands among which the one that brings a joint to its place is interpolated."""
+TRIED = np.linspace(-1.0, 1.0, COMMANDS_TRIED)[:, None]
+"""These commands, as shares of the longest pull."""
 LEAST_WAY = 0.02
 """A joint that has less than this share of its longest pull to go does not hold the others up."""
 CHUNKS_TOGETHER = 512
@@ -30,9 +33,8 @@ CHUNKS_TOGETHER = 512
 
 def find_keeping_up(world_model: WorldModel, limits: Limits, choices: Choices) -> "KeepingUp | None":
     """What keeps joints on their path; None where these choices, or what was demonstrated, have none."""
-    if isinstance(choices, Retimings) and choices.common.keep_up and limits.pulls:
-        return KeepingUp(world_model, limits.pulls) if isinstance(world_model, ServoWorldModel) else None
-    return None
+    wanted = isinstance(choices, Retimings) and choices.common.keep_up and limits.pulls
+    return KeepingUp(world_model, limits.pulls) if wanted and isinstance(world_model, ServoWorldModel) else None
 
 
 class KeepingUp:
@@ -60,7 +62,7 @@ class KeepingUp:
         """
         if warp.path is None or len(warp) == warp.original:
             return actions
-        return self._pull_together(warp.path[None], warp.positions[None], actions[None], self._one_chunk)[0]
+        return self._pull_together(warp.path[None], warp.positions[None], actions[None], self._one_robot)[0]
 
     def pull_all(
         self,
@@ -74,21 +76,21 @@ class KeepingUp:
         kept = commands.copy()
         for first in range(0, len(shortened), CHUNKS_TOGETHER):
             rows = shortened[first : first + CHUNKS_TOGETHER]
-            joints = _Joints(self._servo, self._low, self._high, len(rows))
-            kept[rows] = self._pull_together(paths[rows], positions[rows], commands[rows], joints)
+            robots = _Robots.of(self._servo, self._low, self._high, len(rows))
+            kept[rows] = self._pull_together(paths[rows], positions[rows], commands[rows], robots)
         return kept
 
     @cached_property
-    def _one_chunk(self) -> "_Joints":
-        """A robot has one chunk at a time."""
-        return _Joints(self._servo, self._low, self._high, 1)
+    def _one_robot(self) -> "_Robots":
+        """What every decision needs, found once."""
+        return _Robots.of(self._servo, self._low, self._high, 1)
 
     def _pull_together(
         self,
         paths: Float[np.ndarray, "K m X"],
         positions: Float[np.ndarray, "K l"],
         commands: Float[np.ndarray, "K l A"],
-        joints: "_Joints",
+        robots: "_Robots",
     ) -> Float[np.ndarray, "K l A"]:
         # Features begin with the whole state where joints are servos (see ``why_no_servo``).
         path = paths[..., self._states].astype(np.float64)
@@ -96,7 +98,7 @@ class KeepingUp:
         goals = _read_paths(path[:, 1:], _ahead(positions, windows, SETTLED - 1))
         furthest = np.maximum(windows, 1.0)[..., None] * self._pulls
         told = commands[..., self._actions]
-        joints.start(path[:, 1], path[:, 1] - path[:, 0])
+        joints = _Joints(robots, path[:, 1], path[:, 1] - path[:, 0])
         for row in range(told.shape[1]):
             told[:, row] = joints.towards(goals[:, row], furthest[:, row], told[:, row])
         kept = commands.copy()
@@ -104,23 +106,31 @@ class KeepingUp:
         return kept
 
 
+class _Robots(NamedTuple):
+    """The laws and limits of all joints of so many robots, side by side; threads may share them."""
+
+    law: Law
+    law_often: Law
+    """For all commands that are tried; written out, because what need not be broadcast is faster."""
+    low: Float[np.ndarray, " P"]
+    high: Float[np.ndarray, " P"]
+
+    @classmethod
+    def of(cls, servo: Servo, low: Float[np.ndarray, " J"], high: Float[np.ndarray, " J"], count: int) -> "_Robots":
+        """So many of one robot."""
+        each = Servo(*(np.tile(parameter, count) for parameter in servo))
+        often = Servo(*(np.tile(parameter, (COMMANDS_TRIED, 1)) for parameter in each))
+        return cls(Law.of(each, 1), Law.of(often, 2), np.tile(low, count), np.tile(high, count))
+
+
 class _Joints:
-    """The joints of so many robots, side by side, and what becomes of each at different commands."""
+    """The joints of some robots on their way, and what becomes of each at different commands."""
 
-    def __init__(self, servo: Servo, low: Float[np.ndarray, " J"], high: Float[np.ndarray, " J"], robots: int) -> None:
-        each = Servo(*(np.tile(parameter, robots) for parameter in servo))
-        self._law = Law.of(each, 1)
-        # Written out: what need not be broadcast is faster.
-        self._law_often = Law.of(Servo(*(np.tile(parameter, (COMMANDS_TRIED, 1)) for parameter in each)), 2)
-        self._low, self._high = np.tile(low, robots), np.tile(high, robots)
-        self._shape = (robots, len(low))
-        self._tried = np.linspace(-1.0, 1.0, COMMANDS_TRIED)[:, None]
-
-    def start(self, places: Float[np.ndarray, "K J"], velocities: Float[np.ndarray, "K J"]) -> None:
-        """Puts them there, moving so."""
-        moving = places.reshape(-1), velocities.reshape(-1)
-        self._joints = MovingJoints(self._law, *moving, moving[0].shape)
-        self._trying = MovingJoints(self._law_often, *moving, (COMMANDS_TRIED, *moving[0].shape))
+    def __init__(self, robots: _Robots, places: Float[np.ndarray, "K J"], velocities: Float[np.ndarray, "K J"]) -> None:
+        moving, self._shape = (places.reshape(-1), velocities.reshape(-1)), places.shape
+        self._robots = robots
+        self._joints = MovingJoints(robots.law, *moving, (places.size,))
+        self._trying = MovingJoints(robots.law_often, *moving, (COMMANDS_TRIED, places.size))
 
     def towards(
         self, goals: Float[np.ndarray, "K J"], furthest: Float[np.ndarray, "K J"], told: Float[np.ndarray, "K J"]
@@ -129,7 +139,7 @@ class _Joints:
         joints of a robot the same share of the way to their goals."""
         joints, trying, goal = self._joints, self._trying, goals.reshape(-1)
         pull = np.maximum(furthest.reshape(-1), np.abs(told.reshape(-1) - joints.place))
-        commands = np.minimum(np.maximum(joints.place + self._tried * pull, self._low), self._high)
+        commands = np.minimum(np.maximum(joints.place + TRIED * pull, self._robots.low), self._robots.high)
         trying.put(joints)
         for _ in range(SETTLED):
             trying.push(commands)
