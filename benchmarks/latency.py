@@ -10,7 +10,7 @@ rate 1 where the options need it, every option's chunk, Q of all, the warp, and 
 kept up where chunks are retimed ("keeping up" is the time of that alone, for a chunk at rate 3); the mean of a few
 moments, since it depends on how many commands are chosen. The guard
 (nearest remembered moment) is timed apart, and so is the second opinion that a retiming patch asks for where it would
-leave a chunk as it is. Methods take turns in blocks, so that all see the same machine; of every
+leave a chunk as it is. Methods of all sizes take turns in blocks, so that all see the same machine; of every
 block the fastest call counts (the rest is other people's work), and of these the median over blocks.
 """
 
@@ -118,9 +118,9 @@ def smooth_moment(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     return observe(ALOHA, state, state + 0.001), state[:, None] + 0.1 * (np.sin(phase) - np.sin(phase[:1]))[None]
 
 
-def measure(methods: dict[str, Callable[[], object]]) -> dict[str, float]:
+def measure(methods: dict[tuple[str, str], Callable[[], object]]) -> dict[tuple[str, str], float]:
     """Milliseconds per call of each method: the median over blocks of the fastest call in each."""
-    fastest: dict[str, list[float]] = {name: [] for name in methods}
+    fastest: dict[tuple[str, str], list[float]] = {name: [] for name in methods}
     for _ in range(BLOCKS):
         for name, call in methods.items():
             times: list[float] = []
@@ -132,8 +132,8 @@ def measure(methods: dict[str, Callable[[], object]]) -> dict[str, float]:
     return {name: 1e3 * float(np.median(values)) for name, values in fastest.items()}
 
 
-def time_size(size: tuple[str, int, int, Choices], guard: Guard) -> dict[str, float]:
-    """Milliseconds of every method at one size."""
+def find_methods(size: tuple[str, int, int, Choices], guard: Guard) -> dict[str, Callable[[], object]]:
+    """What is timed at one size."""
     moments = [smooth_moment(np.random.default_rng(seed)) for seed in range(MOMENTS)]
     o, chunk = moments[0]
     torch.manual_seed(0)
@@ -151,27 +151,27 @@ def time_size(size: tuple[str, int, int, Choices], guard: Guard) -> dict[str, fl
     hurried = replace(uniform_warp(CHUNK, 3.0), path=paths[0])
     actions = accelerate(ALOHA, chunk[0], hurried).actions
     kept_up = keep_up if isinstance(scheduler.choices, Retimings) else None
-    found = measure(
-        {
-            "torch, one by one": lambda: one_by_one(scheduler, o, options),
-            "torch": lambda: scheduler.chooser.choose(o, options),
-            "onnxruntime": lambda: chooser.choose(o, options),
-            "path at rate 1": lambda: paths_at_rate_one(world_model, o, chunk),
-            "options": lambda: shorten_all(ALOHA, candidates, paths, chunk),
-            "keeping up": lambda: keep_up.pull(hurried, actions),
-            "decision": lambda: [decide(learned, kept_up, o[0], chunk[0]) for o, chunk in moments],
-            "second opinion": lambda: greedy.schedule(o[0], chunk[0]),
-            "guard": lambda: guard.reason(o[0], chunk[0]),
-        }
-    )
-    found["decision"] /= MOMENTS
-    return found
+    return {
+        "torch, one by one": lambda: one_by_one(scheduler, o, options),
+        "torch": lambda: scheduler.chooser.choose(o, options),
+        "onnxruntime": lambda: chooser.choose(o, options),
+        "path at rate 1": lambda: paths_at_rate_one(world_model, o, chunk),
+        "options": lambda: shorten_all(ALOHA, candidates, paths, chunk),
+        "keeping up": lambda: keep_up.pull(hurried, actions),
+        "decision": lambda: [decide(learned, kept_up, o[0], chunk[0]) for o, chunk in moments],
+        "second opinion": lambda: greedy.schedule(o[0], chunk[0]),
+        "guard": lambda: guard.reason(o[0], chunk[0]),
+    }
 
 
 def main() -> None:
     torch.set_num_threads(1)
     guard = random_guard(np.random.default_rng(0))
-    results = {name: time_size(size, guard) for name, size in SIZES.items()}
+    methods = {name: find_methods(size, guard) for name, size in SIZES.items()}
+    times = measure({(size, name): call for size, calls in methods.items() for name, call in calls.items()})
+    results = {size: {name: times[size, name] for name in calls} for size, calls in methods.items()}
+    for found in results.values():
+        found["decision"] /= MOMENTS
     for found in results.values():
         found["onnxruntime / torch"] = found["onnxruntime"] / found["torch"]
         found["onnxruntime / torch, one by one"] = found["onnxruntime"] / found["torch, one by one"]
