@@ -148,8 +148,44 @@ def test_how_an_arm_answers_motions_and_how_slowly_it_grasps_is_found_again():
     arm, gripper = limits.arms[0], limits.grippers[0]
     assert arm.gain == pytest.approx(response.sum(), rel=1e-3)
     assert arm.lag == pytest.approx((response * np.arange(4)).sum() / response.sum(), rel=1e-2)
+    np.testing.assert_allclose(arm.axis_lags, arm.lag, rtol=1e-2)
+    np.testing.assert_allclose(arm.axis_gains, arm.gain, rtol=1e-2)
     assert 0 < gripper.closing.approach <= 0.1 * response.sum() * np.sqrt(3) < arm.speed
     assert all(arm.gain == 0 for arm in read_limits(ALOHA, gripper_demonstrations(3, 0.1, 1)).arms)
+
+
+def test_axes_answer_each_in_its_own_way_and_what_holds_an_arm_for_a_while_does_not_count():
+    responses = [np.array([0.002, 0.004, 0.004]), np.array([0.006, 0.004, 0.002]), np.array([0.01, 0.001, 0.0])]
+    made = []
+    for episode in delta_demonstrations(responses[0]):
+        motions = np.stack(
+            [np.convolve(episode.actions[:, axis], responses[axis])[:STEPS] for axis in range(3)], axis=1
+        )
+        motions[120:135] = 0.0  # held
+        states = episode.states.copy()
+        states[1:, :3] = np.cumsum(motions, axis=0)[:-1]
+        made.append(dataclasses.replace(episode, states=states))
+    arm = read_limits(DELTA_ROBOT, Demonstrations(tuple(made), 20.0, "stand_in_delta")).arms[0]
+    lags = [response @ np.arange(3) / response.sum() for response in responses]
+    np.testing.assert_allclose(arm.axis_lags, lags, rtol=1e-2)
+    np.testing.assert_allclose(arm.axis_gains, [response.sum() for response in responses], rtol=1e-2)
+
+
+def test_a_turn_that_is_too_short_to_show_its_speed_is_known_by_its_command():
+    response = np.array([0.01, 0.02, 0.02, 0.01, 0.01])
+    rng = np.random.default_rng(2)
+    made = []
+    for episode in delta_demonstrations(np.array([0.01])):
+        actions, states = episode.actions.copy(), episode.states.copy()
+        actions[:, 5] = 0.05 * np.sin(np.cumsum(rng.uniform(0.0, 0.5, STEPS)))
+        actions[:2, 5] = 0.5  # at the start, where speeds do not count
+        states[1:, 5] = np.cumsum(np.convolve(actions[:, 5], response)[:STEPS])[:-1]
+        made.append(dataclasses.replace(episode, actions=actions, states=states))
+    demonstrations = Demonstrations(tuple(made), 20.0, "stand_in_delta")
+    assert read_limits(DELTA_ROBOT, demonstrations).arms[0].turn == pytest.approx(0.5 * response.sum(), rel=1e-2)
+    unrelated = [dataclasses.replace(one, actions=rng.permutation(one.actions)) for one in made]
+    shuffled = read_limits(DELTA_ROBOT, dataclasses.replace(demonstrations, episodes=tuple(unrelated)))
+    assert shuffled.arms[0].turn < 0.3 * 0.5 * response.sum()
 
 
 def test_commands_that_do_not_move_the_arm_have_no_gain():
@@ -161,3 +197,4 @@ def test_commands_that_do_not_move_the_arm_have_no_gain():
     ]
     arm = read_limits(DELTA_ROBOT, dataclasses.replace(moved, episodes=tuple(shuffled))).arms[0]
     assert arm.gain == arm.lag == 0
+    assert arm.axis_lags == arm.axis_gains == ()

@@ -1,11 +1,13 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from speedup_patch.candidates import Rates, Retimings, bind
 from speedup_patch.errors import InputError
 from speedup_patch.limits import read_limits
-from speedup_patch.observations import observe_episode
-from speedup_patch.relabel import find_starts, predict_counterfactuals, relabel
+from speedup_patch.observations import feature_size, observe_episode
+from speedup_patch.relabel import JUMPING, find_starts, follow, predict_counterfactuals, relabel
 from speedup_patch.retiming import Boldness
 from speedup_patch.robots import ALOHA
 from stand_ins import LaggingWorldModel, RememberingWorldModel, smooth_demonstrations
@@ -162,3 +164,17 @@ def test_fingers_out_of_step_count():
     measured = {measure: labelled(RETIMINGS, measure=measure).deviations for measure in ("in_step", "cross_track")}
     assert (measured["in_step"] >= measured["cross_track"] - 1e-3).all()
     assert (measured["in_step"] > measured["cross_track"] + 1e-3).any()
+
+
+def test_fingers_whose_commands_jump_count_half_as_much():
+    grippers = [
+        replace(limit, opening=replace(limit.opening, jumps=jumps), closing=replace(limit.closing, jumps=jumps))
+        for limit, jumps in zip(LIMITS.grippers, (True, False), strict=True)
+    ]
+    x = np.random.default_rng(0).normal(size=(5, feature_size(ALOHA)))
+    plain, jumping = (
+        follow(ALOHA, limits, x, "in_step") for limits in (LIMITS, replace(LIMITS, grippers=tuple(grippers)))
+    )
+    assert np.array_equal(jumping[..., :7], plain[..., :7])
+    np.testing.assert_allclose(jumping[:, 0, 7], JUMPING * plain[:, 0, 7])
+    assert np.array_equal(jumping[:, 1, 7], plain[:, 1, 7])

@@ -12,8 +12,8 @@ from jaxtyping import Float, Int
 
 from speedup_patch.data import Demonstrations, Episode, sent_actions
 from speedup_patch.errors import InputError
-from speedup_patch.maths.momentum import impulse_response
-from speedup_patch.maths.poses import pose_distance, rotation_distance
+from speedup_patch.maths.momentum import USUAL, impulse_response, response_lag
+from speedup_patch.maths.poses import pose_distance, rotation_distance, turns_between
 from speedup_patch.robots import Gripper, KinematicChain, Robot
 
 START_UP_SECONDS = 0.5
@@ -44,6 +44,7 @@ class ArmLimits:
 
     speed: float
     turn: float
+    """Where turns are told as motions: no less than what the largest of them come to when they are held."""
     lag: float
     """Control steps that the end-effector is behind its commands, be they targets or motions; 0 where neither fits."""
     brisk: float
@@ -51,6 +52,9 @@ class ArmLimits:
     so."""
     gain: float = 0.0
     """Metres that one unit of a motion command (delta) moves it; 0 where commands are targets."""
+    axis_lags: tuple[float, ...] = ()
+    axis_gains: tuple[float, ...] = ()
+    """The same along x, y and z, where nothing holds it; empty where that is not known."""
 
 
 @dataclass(frozen=True)
@@ -102,8 +106,11 @@ def read_limits(robot: Robot, demonstrations: Demonstrations) -> Limits:
         raise InputError(f"no episode is longer than its start of {START_UP_SECONDS} s: limits cannot be read")
     poses = [robot.poses(episode.states[skip:].astype(np.float64)) for episode in longer]
     arms = tuple(
-        _arm_limits([pose[:, arm] for pose in poses], *_response(robot, arm, longer, skip))
-        for arm in range(len(robot.arms))
+        replace(
+            _arm_limits([pose[:, arm] for pose in poses], _held_turn(robot, arm, longer, skip)),
+            **(_lag(robot, arm, longer, skip) if columns is None else _response(robot, arm, columns, longer, skip)),
+        )
+        for arm, columns in enumerate(robot.translations)
     )
     driven = list(robot.drives.values())
     joints = [np.abs(np.diff(episode.states[skip:, driven], axis=0)) for episode in longer]
@@ -125,11 +132,11 @@ def _pulls(robot: Robot, episodes: list[Episode], skip: int) -> tuple[float, ...
     return tuple(_usual_top([gap[:, i] for gap in gaps]) for i in range(len(driven)))
 
 
-def _arm_limits(paths: list[Float[np.ndarray, "_ 7"]], lag: float, gain: float) -> ArmLimits:
+def _arm_limits(paths: list[Float[np.ndarray, "_ 7"]], held_turn: float) -> ArmLimits:
     speeds = [np.linalg.norm(np.diff(path[:, :3], axis=0), axis=1) for path in paths]
     turns = [2.0 * rotation_distance(path[1:, 3:], path[:-1, 3:]) for path in paths]
     steps = np.concatenate([pose_distance(path[1:], path[:-1]) for path in paths])
-    return ArmLimits(_usual_top(speeds), _usual_top(turns), lag, float(np.quantile(steps, BRISK)), gain)
+    return ArmLimits(_usual_top(speeds), max(_usual_top(turns), held_turn), 0.0, float(np.quantile(steps, BRISK)))
 
 
 def _usual_top(speeds: list[Float[np.ndarray, " _"]]) -> float:
@@ -139,28 +146,57 @@ def _usual_top(speeds: list[Float[np.ndarray, " _"]]) -> float:
     return float(np.quantile(tops, REACHED_BY))
 
 
-def _response(robot: Robot, arm: int, episodes: list[Episode], skip: int) -> tuple[float, float]:
-    """(lag, gain) of an arm."""
-    columns = robot.translations[arm]
+def _held_turn(robot: Robot, arm: int, episodes: list[Episode], skip: int) -> float:
+    """Radians a step that the largest turn comes to which demonstrators tell in most episodes, once the arm follows it:
+    short turns end before that. 0 where turns are not told as motions, or do not turn the arm as they say.
+
+    The start of an episode counts for what is told, since motions do not jump to a first target.
+    """
+    columns = robot.turns[arm]
     if columns is None:
-        return _lag(robot, arm, episodes, skip), 0.0
+        return 0.0
+    tops = [float(np.linalg.norm(episode.actions[:, columns], axis=1).max()) for episode in episodes]
+    some = episodes[:: max(1, len(episodes) // 50)]
+    commands = [sent_actions(episode)[skip:-1, columns].astype(np.float64) for episode in some]
+    poses = [robot.poses(episode.states[skip:].astype(np.float64))[:, arm, 3:] for episode in some]
+    motions = [turns_between(pose[:-1], pose[1:]) for pose in poses]
+    horizon = round(LONGEST_LAG_SECONDS * robot.control_hz)
+    response, explained = impulse_response(commands, motions, horizon, USUAL)
+    return float(np.quantile(tops, REACHED_BY)) * response_lag(response)[1] if explained >= EXPLAINED else 0.0
+
+
+def _response(
+    robot: Robot, arm: int, columns: tuple[int, ...], episodes: list[Episode], skip: int
+) -> dict[str, float | tuple[float, ...]]:
+    """How an arm answers motions; nothing where they do not move it as they say."""
     some = episodes[:: max(1, len(episodes) // 50)]
     commands = [sent_actions(episode)[skip:-1, columns].astype(np.float64) for episode in some]
     places = [robot.poses(episode.states[skip:].astype(np.float64))[:, arm, :3] for episode in some]
+    motions = [np.diff(place, axis=0) for place in places]
     horizon = round(LONGEST_LAG_SECONDS * robot.control_hz)
-    response, explained = impulse_response(commands, [np.diff(place, axis=0) for place in places], horizon)
-    gain = float(response.sum())
+    response, explained = impulse_response(commands, motions, horizon)
+    lag, gain = response_lag(response)
     if explained < EXPLAINED or gain <= 0:
-        return 0.0, 0.0
-    return max(float(response @ np.arange(horizon)) / gain, 0.0), gain
+        return {}
+    axes = [
+        impulse_response(
+            [command[:, [axis]] for command in commands], [motion[:, [axis]] for motion in motions], horizon, USUAL
+        )
+        for axis in range(3)
+    ]
+    answers = [response_lag(response) for response, _ in axes]
+    if any(explained < EXPLAINED for _, explained in axes) or any(gain <= 0 for _, gain in answers):
+        return {"lag": lag, "gain": gain}
+    lags, gains = zip(*answers, strict=True)
+    return {"lag": lag, "gain": gain, "axis_lags": lags, "axis_gains": gains}
 
 
-def _lag(robot: Robot, arm: int, episodes: list[Episode], skip: int) -> float:
+def _lag(robot: Robot, arm: int, episodes: list[Episode], skip: int) -> dict[str, float]:
     """By how many steps commanded end-effector positions must be put off to lie nearest to the reached ones."""
     chain = robot.arms[arm].pose
     commanded = {state: action for action, state in robot.drives.items()}
     if not isinstance(chain, KinematicChain) or any(joint not in commanded for joint in chain.joints):
-        return 0.0
+        return {}
     horizon = round(LONGEST_LAG_SECONDS * robot.control_hz)
     errors = np.zeros(horizon)
     for episode in episodes[:: max(1, len(episodes) // 20)]:
@@ -172,7 +208,7 @@ def _lag(robot: Robot, arm: int, episodes: list[Episode], skip: int) -> float:
         told, reached = (chain.pose(states)[skip:, :3] for states in (targets, episode.states.astype(np.float64)))
         rows = len(told) - horizon
         errors += [np.linalg.norm(told[:rows] - reached[lag : lag + rows], axis=1).mean() for lag in range(horizon)]
-    return float(errors.argmin())
+    return {"lag": float(errors.argmin())}
 
 
 @dataclass(frozen=True)
@@ -307,7 +343,7 @@ def limits_from_json(document: Any, robot: Robot) -> Limits:
     """Rebuilds limits from what ``dataclasses.asdict`` and JSON make of them; they must fit the robot."""
     try:
         limits = Limits(
-            arms=tuple(ArmLimits(**arm) for arm in document["arms"]),
+            arms=tuple(_arm_from_json(arm) for arm in document["arms"]),
             joints=tuple(float(joint) for joint in document["joints"]),
             grippers=tuple(
                 GripperLimits(
@@ -327,3 +363,8 @@ def limits_from_json(document: Any, robot: Robot) -> Limits:
     if len(limits.pulls) not in (0, len(robot.drives)):
         raise InputError(f"limits on {len(limits.pulls)} pulls do not fit robot {robot.name!r}")
     return limits
+
+
+def _arm_from_json(document: Any) -> ArmLimits:
+    axes = {name: tuple(document.get(name, ())) for name in ("axis_lags", "axis_gains")}
+    return ArmLimits(**{**document, **axes})

@@ -148,6 +148,8 @@ def predict_counterfactuals(
 
 STROKE_TOLERANCES = 6.0
 """Fingers that are out of step by a whole stroke count as much as straying by this many tolerances."""
+JUMPING = 0.5
+"""Fingers whose commands jump count for less: no retiming hurries their strokes, so they are only early or late."""
 
 
 def find_deviation(robot: Robot, limits: Limits, measure: Measure) -> Callable[..., Float[np.ndarray, "*B"]]:
@@ -164,14 +166,16 @@ def find_deviation(robot: Robot, limits: Limits, measure: Measure) -> Callable[.
 def follow(
     robot: Robot, limits: Limits, x: Float[np.ndarray, "*B X"], measure: Measure
 ) -> Float[np.ndarray, "*B arms P"]:
-    """What has to stay on its path: every end-effector's pose, and with ``in_step`` how far its fingers are open."""
+    """What has to stay on its path: every end-effector's pose, and with ``in_step`` how far its fingers are open, times
+    what that counts."""
     poses = feature_poses(robot, x)
     if measure != "in_step":
         return poses
     openings = np.zeros(poses.shape[:-1])
     held = [arm for arm, part in enumerate(robot.arms) if part.gripper is not None]
     for arm, gripper, limit in zip(held, robot.grippers, limits.grippers, strict=True):
-        openings[..., arm] = finger_opening(robot, gripper, limit, x)
+        weight = JUMPING if limit.opening.jumps and limit.closing.jumps else 1.0
+        openings[..., arm] = weight * finger_opening(robot, gripper, limit, x)
     return np.concatenate([poses, openings[..., None].astype(poses.dtype)], axis=-1)
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from speedup_patch.maths.momentum import carried_motion, impulse_response
+from speedup_patch.maths.momentum import carried_motion, free_motion, impulse_response, response_lag
 from speedup_patch.maths.paths import nearest_on_polyline
 
 LAG, GAIN, BEYOND = 1.4, 0.0125, 3.0
@@ -34,6 +34,31 @@ def test_no_motion_too_little_data_and_commands_that_never_change_explain_nothin
     assert impulse_response(steady, steady, 5)[1] == 0.0
     assert impulse_response(still, still, 5)[1] == 0.0
     assert impulse_response([np.ones((3, 3))], [np.ones((3, 3))], 5)[1] == 0.0
+
+
+def test_steps_that_something_held_are_left_out_on_demand():
+    rng = np.random.default_rng(0)
+    response = np.array([0.005, 0.004, 0.002, 0.001, 0.0])
+    commands = [rng.uniform(-1, 1, (200, 1)) for _ in range(4)]
+    motions = [follow(command, response) * (np.arange(200) % 100 >= 8)[:, None] for command in commands]
+    np.testing.assert_allclose(impulse_response(commands, motions, 5, usual=0.9)[0], response, atol=1e-9)
+    assert np.abs(impulse_response(commands, motions, 5)[0] - response).max() > 1e-4
+
+
+def test_the_lag_of_an_answer_is_its_mean_delay():
+    assert response_lag(np.array([0.0, 0.0, 2.0, 0.0])) == (2.0, 2.0)
+    assert response_lag(np.array([1.0, 1.0])) == (0.5, 2.0)
+    assert response_lag(np.array([-1.0, 0.5])) == (0.0, 0.0)  # no arm runs against what it is told
+
+
+@given(st.floats(0.0, 3.0), numbers, numbers)
+def test_an_arm_runs_on_by_its_lag_and_settles_at_its_gain(lag, velocity, command):
+    lags, gains = np.array([lag]), np.array([GAIN])
+    rest = free_motion(np.array([velocity]), np.zeros((400, 1)), lags, gains)
+    assert rest == pytest.approx(lag * velocity, abs=1e-9)
+    told = np.full((400, 1), command)
+    further = free_motion(np.array([velocity]), told, lags, gains) - rest
+    assert further == pytest.approx(GAIN * command * (400 - lag), abs=1e-9)
 
 
 @given(hnp.arrays(np.float64, (2, 10, 3), elements=numbers))

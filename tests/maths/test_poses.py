@@ -135,6 +135,16 @@ def test_products_and_turned_vectors_agree_with_matrices(seed: int):
 
 @given(seed=seeds)
 @few
+def test_a_turn_takes_one_orientation_to_the_next(seed: int):
+    before, after = random_quaternions(seed, 4), random_quaternions(seed + 1, 4)
+    turns = poses.turns_between(before, -after)
+    reached = Rotation.from_rotvec(turns) * Rotation.from_quat(before)
+    np.testing.assert_allclose(reached.as_matrix(), Rotation.from_quat(after).as_matrix(), atol=1e-9)
+    assert (np.linalg.norm(turns, axis=-1) <= np.pi + 1e-9).all()
+
+
+@given(seed=seeds)
+@few
 def test_poses_compose_associatively_with_an_identity(seed: int):
     a, b, c = (random_poses(seed + i, 3) for i in range(3))
     left = poses.compose_poses(poses.compose_poses(a, b), c)

@@ -23,6 +23,9 @@ LIMITS = Limits(
 )
 CAUTION = Caution(DELTA_ROBOT, LIMITS)
 PAUSE = round(PAUSE_SECONDS * DELTA_ROBOT.control_hz)
+LONG_AGO = (1000.0,)
+RUNNING_ON = replace(LIMITS, arms=(replace(LIMITS.arms[0], axis_lags=(2.0, 1.0, 1.0), axis_gains=(GAIN,) * 3),))
+"""The same arm, when it is also known how far it runs on: by two steps along x."""
 
 
 class ObedientArm:
@@ -95,7 +98,7 @@ def test_ways_that_are_too_short_say_nothing():
 def test_an_arm_too_fast_for_a_stroke_runs_the_first_commands_as_they_are_with_its_gripper_as_it_was(at, begins):
     made = chunk(closes_at=at, begins=begins)
     fast = observe(DELTA_ROBOT, state(0.01), state())
-    first = CAUTION.slow_down(fast, made, chunk(begins=begins)[0])
+    first = CAUTION.slow_down(fast, made, chunk(begins=begins)[0], LONG_AGO)
     assert len(first) == min(at or PAUSE, PAUSE)
     assert np.array_equal(first[:, :6], made[: len(first), :6])
     assert (first[:, 6] == begins).all()
@@ -104,18 +107,84 @@ def test_an_arm_too_fast_for_a_stroke_runs_the_first_commands_as_they_are_with_i
 def test_slow_arms_and_chunks_without_a_stroke_are_left_alone():
     fast, slow = (observe(DELTA_ROBOT, state(speed), state()) for speed in (0.01, RUSH * APPROACH - 1e-6))
     closing, opened, closed = chunk(closes_at=5), chunk()[0], chunk(closes_at=0)[0]
-    assert CAUTION.slow_down(slow, closing, opened) is None
-    assert CAUTION.slow_down(fast, chunk(), opened) is None
-    assert CAUTION.slow_down(fast, chunk(closes_at=0), closed) is None
-    assert CAUTION.slow_down(fast, closing, opened) is not None
+    assert CAUTION.slow_down(slow, closing, opened, LONG_AGO) is None
+    assert CAUTION.slow_down(fast, chunk(), opened, LONG_AGO) is None
+    assert CAUTION.slow_down(fast, chunk(closes_at=0), closed, LONG_AGO) is None
+    assert CAUTION.slow_down(fast, closing, opened, LONG_AGO) is not None
 
 
 def test_opening_and_closing_each_have_a_speed_and_one_that_was_never_seen_has_none():
     limits = replace(LIMITS, grippers=(replace(LIMITS.grippers[0], opening=replace(STROKE, approach=None)),))
     fast, caution = observe(DELTA_ROBOT, state(0.01), state()), Caution(DELTA_ROBOT, limits)
     opened, closed = chunk()[0], chunk(begins=CLOSED)[0]
-    assert caution.slow_down(fast, chunk(closes_at=5), opened) is not None
-    assert caution.slow_down(fast, chunk(closes_at=5, begins=CLOSED), closed) is None
+    assert caution.slow_down(fast, chunk(closes_at=5), opened, LONG_AGO) is not None
+    assert caution.slow_down(fast, chunk(closes_at=5, begins=CLOSED), closed, LONG_AGO) is None
+
+
+@pytest.mark.parametrize("begins", [OPEN, CLOSED])
+def test_a_stroke_is_told_at_once_where_the_arm_runs_on_to_its_place(begins):
+    caution, last = Caution(DELTA_ROBOT, RUNNING_ON), chunk(begins=begins)[0]
+    fast = observe(DELTA_ROBOT, state(0.0091), state())  # runs on by 18 mm, as far as six commands take it
+    near, far = (chunk(closes_at=at, begins=begins) for at in (PAUSE + 6, PAUSE + 7))
+    told = caution.slow_down(fast, near, last, LONG_AGO)
+    assert np.array_equal(told[:, :6], near[:PAUSE, :6])
+    assert (told[:, 6] == -begins).all()
+    assert (caution.slow_down(fast, far, last, LONG_AGO)[:, 6] == begins).all()
+    assert (caution.slow_down(fast, chunk(closes_at=0, begins=begins), last, LONG_AGO)[:, 6] == -begins).all()
+
+
+def test_a_stroke_is_not_told_in_flight_to_somewhere_else():
+    caution, fast = Caution(DELTA_ROBOT, RUNNING_ON), observe(DELTA_ROBOT, state(0.009), state())
+    aside = chunk(speed=0.0, closes_at=5)
+    aside[PAUSE:5, 1] = 1.01 * APPROACH / GAIN / (5 - PAUSE)
+    assert (caution.slow_down(fast, aside, chunk()[0], LONG_AGO)[:, 6] == OPEN).all()
+    aside[:, 1] *= 0.98
+    assert (caution.slow_down(fast, aside, chunk()[0], LONG_AGO)[:, 6] == CLOSED).all()
+
+
+def test_fingers_that_are_still_at_a_stroke_are_not_called_back():
+    caution, fast = Caution(DELTA_ROBOT, RUNNING_ON), observe(DELTA_ROBOT, state(0.009), state())
+    whole = STROKE.delay + 1.0 / STROKE.speed
+    for ago, told in ((1.0, OPEN), (whole - 1, OPEN), (whole, CLOSED)):
+        assert (caution.slow_down(fast, chunk(closes_at=0), chunk()[0], (ago,))[:, 6] == told).all()
+
+
+def test_the_accelerator_knows_how_long_ago_strokes_were_told():
+    engine = Engine(
+        DELTA_ROBOT,
+        lambda: OneRatePerChunk(FixedRate(1.0)),
+        world_model=ObedientArm(),
+        caution=Caution(DELTA_ROBOT, RUNNING_ON),
+    )
+    runs, x = ChunkAccelerator(engine), 0.0
+    for made, ago in ((chunk(), np.inf), (chunk(closes_at=N - 1), 1.0), (chunk(begins=CLOSED), 1.0 + N)):
+        runs.shorten(made, state(x), state(x))
+        x += GAIN * made[:, 0].sum()
+        assert runs._strokes_ago == [ago]
+    flapping = runs.shorten(chunk(begins=OPEN), state(x), state(x - 0.009))
+    assert (flapping.actions[:, 6] == CLOSED).all()  # opens in full flight, fingers still closing: not yet
+    runs.reset()
+    assert runs._strokes_ago == [np.inf]
+
+
+def test_an_arm_that_pushes_in_vain_is_given_the_policys_own_chunk_even_where_that_was_foretold():
+    class Pushing(ObedientArm):
+        """A stand-in that has learned that the arm does not move."""
+
+        def rollout(self, observations, actions, before=None):
+            return super().rollout(observations, 0.0 * actions)
+
+    limits = replace(LIMITS, arms=(replace(LIMITS.arms[0], axis_lags=(0.0,) * 3, axis_gains=(GAIN,) * 3),))
+    engine = Engine(
+        DELTA_ROBOT,
+        lambda: OneRatePerChunk(FixedRate(2.0)),
+        world_model=Pushing(),
+        caution=Caution(DELTA_ROBOT, limits),
+    )
+    for share, reason in ((0.2, "held back"), (0.3, None)):
+        runs = ChunkAccelerator(engine)
+        way = GAIN * runs.shorten(chunk(), state(), state()).actions[:, 0].sum()
+        assert runs.shorten(chunk(), state(share * way), state(share * way)).reason == reason
 
 
 def test_a_policy_is_not_put_off_for_ever_and_not_at_all_at_rate_one():

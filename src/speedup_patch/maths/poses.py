@@ -144,6 +144,12 @@ def quaternion_multiply(
     return np.stack(product, axis=-1)
 
 
+def turns_between(before: Float[np.ndarray, "*#B 4"], after: Float[np.ndarray, "*#B 4"]) -> Float[np.ndarray, "*B 3"]:
+    """The turn about the world's axes, as axis-angle, that takes each orientation to the next; at most half a turn."""
+    back = before * np.array([-1.0, -1.0, -1.0, 1.0])
+    return quaternion_to_axis_angle(canonical_sign(quaternion_multiply(after, back)))
+
+
 def rotate_vector(
     quaternions: Float[np.ndarray, "*#B 4"], vectors: Float[np.ndarray, "*#B 3"]
 ) -> Float[np.ndarray, "*#B 3"]:

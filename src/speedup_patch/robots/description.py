@@ -146,12 +146,20 @@ class Robot:
     @cached_property
     def translations(self) -> tuple[tuple[int, ...] | None, ...]:
         """Per arm, the action dimensions that tell its end-effector how far to move; None where nothing does."""
-        moves = [
+        return self._told_motions(turns=False)
+
+    @cached_property
+    def turns(self) -> tuple[tuple[int, ...] | None, ...]:
+        """Per arm, the action dimensions that tell its end-effector how far to turn; None where nothing does."""
+        return self._told_motions(turns=True)
+
+    def _told_motions(self, *, turns: bool) -> tuple[tuple[int, ...] | None, ...]:
+        found = [
             tuple(range(part.start, part.stop))
             for group, part in zip(self.actions, self.action_slices, strict=True)
-            if group.mode == "delta" and not group.rotation and part.stop - part.start == 3
+            if group.mode == "delta" and bool(group.rotation) == turns and part.stop - part.start == 3
         ]
-        return tuple(moves) if len(moves) == len(self.arms) else (None,) * len(self.arms)
+        return tuple(found) if len(found) == len(self.arms) else (None,) * len(self.arms)
 
     @cached_property
     def action_low(self) -> Float[np.ndarray, " A"]:

@@ -11,6 +11,7 @@ from jaxtyping import Float
 
 from speedup_patch.acceleration import accelerate
 from speedup_patch.errors import InputError
+from speedup_patch.limits import told_strokes
 from speedup_patch.observations import features, no_commands, observe, split_observation
 from speedup_patch.runtime.decision_log import DecisionLog, LoggedDecision
 from speedup_patch.runtime.engine import Engine
@@ -115,9 +116,8 @@ class ChunkAccelerator:
             self.fallbacks[choice.reason] += 1
             LOGGER.warning("original chunk returned: %s", choice.reason)
         self.decisions += 1
-        self._executed = (o, choice.actions, self._before)
-        self._last = choice.actions[-1]
-        before, self._before = self._before, np.concatenate([self._before, choice.actions])[len(choice.actions) :]
+        before = self._before
+        self._remember(o, choice.actions)
         # A copy in the policy's own precision: nobody else's array, and at rate 1 the policy's very bits.
         precision = wanted.dtype if wanted.dtype.kind == "f" else np.dtype(np.float64)
         actions = choice.actions.astype(precision)
@@ -151,8 +151,22 @@ class ChunkAccelerator:
         self._before = no_commands(1, self.engine.memory, self.engine.robot.action_size)[0]
         self._velocity: Float[np.ndarray, " X"] | None = None
         self._foretold: tuple[Float[np.ndarray, " X"], Float[np.ndarray, "l X"]] | None = None
+        self._sent: tuple[Float[np.ndarray, " O"], Float[np.ndarray, "l A"]] | None = None
         self._last: Float[np.ndarray, " A"] | None = None
+        self._strokes_ago = [np.inf] * len(self.engine.robot.grippers)
         self._paused = 0
+
+    def _remember(self, o: Float[np.ndarray, " O"], sent: Float[np.ndarray, "l A"]) -> None:
+        """What was sent, and where it was sent from."""
+        commands = sent if self._last is None else np.concatenate([self._last[None], sent])
+        for number, gripper in enumerate(self.engine.robot.grippers):
+            strokes = [step for opens in (True, False) for step in told_strokes(gripper, commands, opens)]
+            ago = len(commands) - max(strokes) if strokes else self._strokes_ago[number] + len(sent)
+            self._strokes_ago[number] = float(ago)
+        self._executed = (o, sent, self._before)
+        self._sent = (o, sent)
+        self._last = sent[-1]
+        self._before = np.concatenate([self._before, sent])[len(sent) :]
 
     def _choose(self, o: Float[np.ndarray, " O"], chunk: Float[np.ndarray, "n A"]) -> _Choice:
         engine = self.engine
@@ -183,7 +197,11 @@ class ChunkAccelerator:
 
     def _stalled(self, o: Float[np.ndarray, " O"]) -> bool:
         caution, foretold, self._foretold = self.engine.caution, self._foretold, None
-        return caution is not None and foretold is not None and caution.stalled(*foretold, split_observation(o)[0])
+        if caution is None:
+            return False
+        x = split_observation(o)[0]
+        late = foretold is not None and caution.stalled(*foretold, x)
+        return late or (self._sent is not None and caution.resisted(*self._sent, x))
 
     def _pause(self, o: Float[np.ndarray, " O"], chunk: Float[np.ndarray, "n A"]) -> Float[np.ndarray, "m A"] | None:
         """The first commands alone, where the arm is too fast for what comes after them."""
@@ -191,7 +209,7 @@ class ChunkAccelerator:
         if caution is None or last is None or self.max_rate == 1:
             return None
         longest = LONGEST_PAUSE_SECONDS * self.engine.robot.control_hz
-        first = caution.slow_down(o, chunk, last) if self._paused < longest else None
+        first = caution.slow_down(o, chunk, last, self._strokes_ago) if self._paused < longest else None
         self._paused = 0 if first is None else self._paused + len(first)
         return first
 
