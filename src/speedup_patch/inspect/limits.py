@@ -29,7 +29,15 @@ def find_limits(view: View) -> tuple[RobotLimits | None, str | None]:
     named = [arm.name for arm in view.robot.arms if arm.gripper is not None]
     return RobotLimits(
         arms=tuple(
-            ArmLimit(arm.name, hz * limit.speed, hz * limit.turn, limit.lag, limit.lag / hz, limit.gain or None)
+            ArmLimit(
+                arm.name,
+                hz * limit.speed,
+                hz * limit.turn,
+                limit.lag,
+                limit.lag / hz,
+                limit.gain or None,
+                limit.axis_lags,
+            )
             for arm, limit in arms
         ),
         joints=_joints(view.robot, limits, hz),

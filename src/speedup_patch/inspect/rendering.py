@@ -137,6 +137,7 @@ def _robot_limits(limits: RobotLimits) -> list[str]:
     lines = [
         f"  arm {arm.arm}: {arm.metres_per_second:.2f} m/s, {arm.radians_per_second:.2f} rad/s"
         + (f"; {arm.lag_steps:.1f} steps ({arm.lag_seconds:.2f} s) behind its commands" if arm.lag_steps else "")
+        + _axis_lags(arm.axis_lag_steps)
         + (f"; a motion command of 1 moves it {1000 * arm.metres_per_command:.1f} mm" if arm.metres_per_command else "")
         for arm in limits.arms
     ]
@@ -151,6 +152,11 @@ def _robot_limits(limits: RobotLimits) -> list[str]:
         f"  {' '.join(group.actions)}: at the action limit in {group.at_limit:.1%} of the frames"
         for group in limits.saturation
     ]
+
+
+def _axis_lags(lags: tuple[float, ...]) -> str:
+    each = ", ".join(f"{axis} {lag:.1f}" for axis, lag in zip("xyz", lags, strict=False))
+    return f" ({each})" if lags else ""
 
 
 def _stroke_limit(what: str, stroke: StrokeLimit) -> str:

@@ -85,6 +85,8 @@ class ArmLimit:
     """How far it is behind its commands, which is also how long it runs on when they stop."""
     metres_per_command: float | None
     """How far a motion command of 1 moves it; None where commands are targets."""
+    axis_lag_steps: tuple[float, ...]
+    """How far it is behind motion commands along x, y and z, where nothing holds it; empty where that is not known."""
 
 
 @dataclass(frozen=True)
