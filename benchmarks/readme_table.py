@@ -35,6 +35,7 @@ LIBERO_NAMES = {
     "without-limit:PATCH": "without the limits on fingers",
     "without-momentum:PATCH": "without taking momentum off",
     "without-retiming:PATCH": "without retiming inside the chunk",
+    "without-running-on:PATCH": "without knowing how far the arm runs on",
     "without-second:PATCH": "without the second opinion",
     "retime:PATCH": "without a choice: demonstrated limits only",
 }

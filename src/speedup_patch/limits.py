@@ -366,5 +366,5 @@ def limits_from_json(document: Any, robot: Robot) -> Limits:
 
 
 def _arm_from_json(document: Any) -> ArmLimits:
-    axes = {name: tuple(document.get(name, ())) for name in ("axis_lags", "axis_gains")}
-    return ArmLimits(**{**document, **axes})
+    axes: Any = {name: tuple(document.get(name, ())) for name in ("axis_lags", "axis_gains")}
+    return ArmLimits(**(document | axes))

@@ -1,6 +1,8 @@
 """A shortened chunk is finite and within limits; whenever in doubt, the original chunk comes back."""
 
 import dataclasses
+import json
+import shutil
 
 import numpy as np
 import pytest
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from speedup_patch.baselines import FixedRate, OneRatePerChunk
-from speedup_patch.candidates import Rates
+from speedup_patch.candidates import Rates, Retimings
 from speedup_patch.errors import InputError
 from speedup_patch.evaluation.schedulers import find_engine
 from speedup_patch.observations import observe
@@ -240,6 +242,21 @@ def test_where_arms_are_told_motions_the_second_opinion_is_the_world_models(patc
     chosen, greedy = (each.schedule(o, chunk) for each in (scheduler, scheduler.second))
     assert np.array_equal(chosen.positions, greedy.positions)
     assert len(chosen) < N
+
+
+def test_a_patch_can_be_run_as_if_it_did_not_know_how_far_arms_run_on(patch_folder, tmp_path):
+    if not isinstance(load_patch(patch_folder).choices, Retimings):
+        return
+    told = tmp_path / "told.patch"
+    shutil.copytree(patch_folder, told)
+    description = json.loads((told / "patch.json").read_text())
+    for arm in description["limits"]["arms"]:
+        arm.update(gain=0.01, axis_lags=[2.0, 1.0, 1.0], axis_gains=[0.01] * 3)
+    (told / "patch.json").write_text(json.dumps(description))
+    known, unknown = (find_engine(f"{part}{told}", ALOHA).caution.limits for part in ("", "without-running-on:"))
+    assert all(arm.axis_lags == (2.0, 1.0, 1.0) for arm in known.arms)
+    assert all(arm.axis_lags == arm.axis_gains == () for arm in unknown.arms)
+    assert [arm.gain for arm in unknown.arms] == [arm.gain for arm in known.arms]
 
 
 def test_a_part_that_cannot_be_left_out_is_named(patch_folder):

@@ -17,8 +17,8 @@ from speedup_patch.runtime.patch_folder import LoadedPatch, load_patch
 
 SPEC_HELP = (
     "base, fixed:RATE, mpc:PATCH, speedcap:PATCH, retime:PATCH, a PATCH folder, without-keeping-up:PATCH, "
-    "without-lead:PATCH, without-limit:PATCH, without-momentum:PATCH, without-retiming:PATCH, without-second:PATCH, or "
-    "dwell+ before any of them"
+    "without-lead:PATCH, without-limit:PATCH, without-momentum:PATCH, without-retiming:PATCH, "
+    "without-running-on:PATCH, without-second:PATCH, or dwell+ before any of them"
 )
 
 
@@ -45,7 +45,10 @@ def find_engine(spec: str, robot: Robot) -> Engine:
     if kind.startswith("without-") and rest:
         patch = load_patch(Path(rest), robot)
         part = kind.removeprefix("without-")
-        return patch_engine(patch, _ablated(patch, part, spec), second_opinion=part != "second")
+        options = _ablated(patch, part, spec)
+        return patch_engine(
+            _not_running_on(patch) if part == "running-on" else patch, options, second_opinion=part != "second"
+        )
     if Path(spec).is_dir():
         return load_engine(Path(spec), robot)
     raise InputError(f"unknown scheduler {spec!r}; a scheduler is {SPEC_HELP}")
@@ -77,15 +80,23 @@ def _ablated(patch: LoadedPatch, part: str, spec: str) -> Candidates:
     choices = patch.choices
     if not isinstance(choices, Retimings):
         raise InputError(f"scheduler {spec!r}: only a patch that retimes has parts to leave out")
-    if part == "second":
+    if part in ("running-on", "second"):
         return patch.candidates
     if part == "retiming":
         return bind(Rates(), patch.robot, patch.limits, lead=choices.common.gripper_lead)
     if part not in PARTS:
         known = ", ".join(PARTS)
-        raise InputError(f"scheduler {spec!r}: what can be left out is {known}, retiming or second, not {part!r}")
+        raise InputError(
+            f"scheduler {spec!r}: what can be left out is {known}, retiming, running-on or second, not {part!r}"
+        )
     common = replace(choices.common, **{PARTS[part]: False})
     return bind(replace(choices, common=common), patch.robot, patch.limits)
+
+
+def _not_running_on(patch: LoadedPatch) -> LoadedPatch:
+    """The patch as if it did not know how far its arms run on along each axis, and how far they get in free motion."""
+    arms = tuple(replace(arm, axis_lags=(), axis_gains=()) for arm in patch.limits.arms)
+    return replace(patch, limits=replace(patch.limits, arms=arms))
 
 
 def _number(text: str, spec: str) -> float:
