@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
+from speedup_patch.arm_response import Response, read_response, turn_gain
 from speedup_patch.data import Demonstrations, Episode, sent_actions
 from speedup_patch.errors import InputError
-from speedup_patch.maths.momentum import USUAL, impulse_response, response_lag
-from speedup_patch.maths.poses import pose_distance, rotation_distance, turns_between
-from speedup_patch.robots import Gripper, KinematicChain, Robot
+from speedup_patch.maths.poses import pose_distance, rotation_distance
+from speedup_patch.robots import Gripper, Robot
 
 START_UP_SECONDS = 0.5
-LONGEST_LAG_SECONDS = 0.5
 REACHED_BY = 0.9
 """A limit is what this share of the episodes stays within."""
 SMOOTHED = 3
@@ -32,8 +31,6 @@ JUMP = 0.5
 """Share of its range by which a gripper's command must change in one step to be a jump."""
 FREE = 0.25
 """A gripper follows its command freely when it is no further from it than this share of its range."""
-EXPLAINED = 0.5
-"""Motion commands are taken to move an arm as they say when they explain this share of its motion."""
 APPROACH_SECONDS = 0.25
 """How long before a stroke the arm is watched."""
 
@@ -106,11 +103,12 @@ def read_limits(robot: Robot, demonstrations: Demonstrations) -> Limits:
         raise InputError(f"no episode is longer than its start of {START_UP_SECONDS} s: limits cannot be read")
     poses = [robot.poses(episode.states[skip:].astype(np.float64)) for episode in longer]
     arms = tuple(
-        replace(
-            _arm_limits([pose[:, arm] for pose in poses], _held_turn(robot, arm, longer, skip)),
-            **(_lag(robot, arm, longer, skip) if columns is None else _response(robot, arm, columns, longer, skip)),
+        _arm_limits(
+            [pose[:, arm] for pose in poses],
+            _held_turn(robot, arm, longer, skip),
+            read_response(robot, arm, longer, skip),
         )
-        for arm, columns in enumerate(robot.translations)
+        for arm in range(len(robot.arms))
     )
     driven = list(robot.drives.values())
     joints = [np.abs(np.diff(episode.states[skip:, driven], axis=0)) for episode in longer]
@@ -132,11 +130,12 @@ def _pulls(robot: Robot, episodes: list[Episode], skip: int) -> tuple[float, ...
     return tuple(_usual_top([gap[:, i] for gap in gaps]) for i in range(len(driven)))
 
 
-def _arm_limits(paths: list[Float[np.ndarray, "_ 7"]], held_turn: float) -> ArmLimits:
+def _arm_limits(paths: list[Float[np.ndarray, "_ 7"]], held_turn: float, response: Response) -> ArmLimits:
     speeds = [np.linalg.norm(np.diff(path[:, :3], axis=0), axis=1) for path in paths]
     turns = [2.0 * rotation_distance(path[1:, 3:], path[:-1, 3:]) for path in paths]
     steps = np.concatenate([pose_distance(path[1:], path[:-1]) for path in paths])
-    return ArmLimits(_usual_top(speeds), max(_usual_top(turns), held_turn), 0.0, float(np.quantile(steps, BRISK)))
+    turn, brisk = max(_usual_top(turns), held_turn), float(np.quantile(steps, BRISK))
+    return ArmLimits(speed=_usual_top(speeds), turn=turn, brisk=brisk, **response._asdict())
 
 
 def _usual_top(speeds: list[Float[np.ndarray, " _"]]) -> float:
@@ -148,7 +147,7 @@ def _usual_top(speeds: list[Float[np.ndarray, " _"]]) -> float:
 
 def _held_turn(robot: Robot, arm: int, episodes: list[Episode], skip: int) -> float:
     """Radians a step that the largest turn comes to which demonstrators tell in most episodes, once the arm follows it:
-    short turns end before that. 0 where turns are not told as motions, or do not turn the arm as they say.
+    short turns end before that. 0 where turns are not told as motions.
 
     The start of an episode counts for what is told, since motions do not jump to a first target.
     """
@@ -156,59 +155,7 @@ def _held_turn(robot: Robot, arm: int, episodes: list[Episode], skip: int) -> fl
     if columns is None:
         return 0.0
     tops = [float(np.linalg.norm(episode.actions[:, columns], axis=1).max()) for episode in episodes]
-    some = episodes[:: max(1, len(episodes) // 50)]
-    commands = [sent_actions(episode)[skip:-1, columns].astype(np.float64) for episode in some]
-    poses = [robot.poses(episode.states[skip:].astype(np.float64))[:, arm, 3:] for episode in some]
-    motions = [turns_between(pose[:-1], pose[1:]) for pose in poses]
-    horizon = round(LONGEST_LAG_SECONDS * robot.control_hz)
-    response, explained = impulse_response(commands, motions, horizon, USUAL)
-    return float(np.quantile(tops, REACHED_BY)) * response_lag(response)[1] if explained >= EXPLAINED else 0.0
-
-
-def _response(
-    robot: Robot, arm: int, columns: tuple[int, ...], episodes: list[Episode], skip: int
-) -> dict[str, float | tuple[float, ...]]:
-    """How an arm answers motions; nothing where they do not move it as they say."""
-    some = episodes[:: max(1, len(episodes) // 50)]
-    commands = [sent_actions(episode)[skip:-1, columns].astype(np.float64) for episode in some]
-    places = [robot.poses(episode.states[skip:].astype(np.float64))[:, arm, :3] for episode in some]
-    motions = [np.diff(place, axis=0) for place in places]
-    horizon = round(LONGEST_LAG_SECONDS * robot.control_hz)
-    response, explained = impulse_response(commands, motions, horizon)
-    lag, gain = response_lag(response)
-    if explained < EXPLAINED or gain <= 0:
-        return {}
-    axes = [
-        impulse_response(
-            [command[:, [axis]] for command in commands], [motion[:, [axis]] for motion in motions], horizon, USUAL
-        )
-        for axis in range(3)
-    ]
-    answers = [response_lag(response) for response, _ in axes]
-    if any(explained < EXPLAINED for _, explained in axes) or any(gain <= 0 for _, gain in answers):
-        return {"lag": lag, "gain": gain}
-    lags, gains = zip(*answers, strict=True)
-    return {"lag": lag, "gain": gain, "axis_lags": lags, "axis_gains": gains}
-
-
-def _lag(robot: Robot, arm: int, episodes: list[Episode], skip: int) -> dict[str, float]:
-    """By how many steps commanded end-effector positions must be put off to lie nearest to the reached ones."""
-    chain = robot.arms[arm].pose
-    commanded = {state: action for action, state in robot.drives.items()}
-    if not isinstance(chain, KinematicChain) or any(joint not in commanded for joint in chain.joints):
-        return {}
-    horizon = round(LONGEST_LAG_SECONDS * robot.control_hz)
-    errors = np.zeros(horizon)
-    for episode in episodes[:: max(1, len(episodes) // 20)]:
-        if len(episode) <= skip + horizon + 1:
-            continue
-        targets = episode.states.astype(np.float64)
-        for joint in chain.joints:
-            targets[:, joint] = sent_actions(episode)[:, commanded[joint]]
-        told, reached = (chain.pose(states)[skip:, :3] for states in (targets, episode.states.astype(np.float64)))
-        rows = len(told) - horizon
-        errors += [np.linalg.norm(told[:rows] - reached[lag : lag + rows], axis=1).mean() for lag in range(horizon)]
-    return {"lag": float(errors.argmin())}
+    return float(np.quantile(tops, REACHED_BY)) * turn_gain(robot, arm, episodes, skip)
 
 
 @dataclass(frozen=True)

@@ -246,6 +246,8 @@ def test_where_arms_are_told_motions_the_second_opinion_is_the_world_models(patc
 
 def test_a_patch_can_be_run_as_if_it_did_not_know_how_far_arms_run_on(patch_folder, tmp_path):
     if not isinstance(load_patch(patch_folder).choices, Retimings):
+        with pytest.raises(InputError, match="only a patch that retimes"):
+            find_engine(f"without-running-on:{patch_folder}", ALOHA)
         return
     told = tmp_path / "told.patch"
     shutil.copytree(patch_folder, told)
