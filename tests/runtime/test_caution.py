@@ -8,7 +8,13 @@ import pytest
 from speedup_patch.baselines import FixedRate, OneRatePerChunk
 from speedup_patch.limits import ArmLimits, FingerScale, GripperLimits, Limits, StrokeLimits
 from speedup_patch.observations import features, observe, plain_state_indices
-from speedup_patch.runtime.accelerator import LONGEST_PAUSE_SECONDS, ChunkAccelerator
+from speedup_patch.runtime.accelerator import (
+    ATTEMPT_SECONDS,
+    LONGEST_PAUSE_SECONDS,
+    LONGEST_WATCH_SECONDS,
+    SHORT_ATTEMPTS,
+    ChunkAccelerator,
+)
 from speedup_patch.runtime.caution import PAUSE_SECONDS, RUSH, Caution
 from speedup_patch.runtime.engine import Engine
 from stand_ins import DELTA_ROBOT
@@ -22,7 +28,7 @@ LIMITS = Limits(
     (GripperLimits(FingerScale((1.0,), 0.0, 1.0), STROKE, STROKE),),
 )
 CAUTION = Caution(DELTA_ROBOT, LIMITS)
-PAUSE = round(PAUSE_SECONDS * DELTA_ROBOT.control_hz)
+PAUSE, ATTEMPT = (round(seconds * DELTA_ROBOT.control_hz) for seconds in (PAUSE_SECONDS, ATTEMPT_SECONDS))
 LONG_AGO = (1000.0,)
 RUNNING_ON = replace(LIMITS, arms=(replace(LIMITS.arms[0], axis_lags=(2.0, 1.0, 1.0), axis_gains=(GAIN,) * 3),))
 """The same arm, when it is also known how far it runs on: by two steps along x."""
@@ -66,7 +72,7 @@ def accelerator(**more):
     return ChunkAccelerator(engine, **more)
 
 
-def test_an_arm_that_gets_there_runs_on_and_one_that_does_not_is_given_the_policys_own_chunk():
+def test_an_arm_that_gets_there_runs_on_and_one_that_does_not_is_given_the_policys_own_commands():
     runs = accelerator()
     first = runs.shorten(chunk(), state(), state())
     assert len(first.actions) == N // 2
@@ -74,7 +80,7 @@ def test_an_arm_that_gets_there_runs_on_and_one_that_does_not_is_given_the_polic
     assert len(runs.shorten(chunk(), state(moved), state(moved)).actions) == N // 2
     held = runs.shorten(chunk(), state(moved + 0.001), state(moved + 0.001))
     assert held.reason == "held back"
-    assert np.array_equal(held.actions, chunk())
+    assert np.array_equal(held.actions, chunk()[:ATTEMPT])
     runs.reset()
     assert runs.shorten(chunk(), state(), state()).reason is None  # another episode, nothing is expected yet
 
@@ -125,12 +131,28 @@ def test_opening_and_closing_each_have_a_speed_and_one_that_was_never_seen_has_n
 def test_a_stroke_is_told_at_once_where_the_arm_runs_on_to_its_place(begins):
     caution, last = Caution(DELTA_ROBOT, RUNNING_ON), chunk(begins=begins)[0]
     fast = observe(DELTA_ROBOT, state(0.0091), state())  # runs on by 18 mm, as far as six commands take it
-    near, far = (chunk(closes_at=at, begins=begins) for at in (PAUSE + 6, PAUSE + 7))
-    told = caution.slow_down(fast, near, last, LONG_AGO)
-    assert np.array_equal(told[:, :6], near[:PAUSE, :6])
-    assert (told[:, 6] == -begins).all()
-    assert (caution.slow_down(fast, far, last, LONG_AGO)[:, 6] == begins).all()
-    assert (caution.slow_down(fast, chunk(closes_at=0, begins=begins), last, LONG_AGO)[:, 6] == -begins).all()
+    for near in (chunk(closes_at=at, begins=begins) for at in (0, PAUSE, PAUSE + 6)):
+        told = caution.slow_down(fast, near, last, LONG_AGO)
+        assert np.array_equal(told[:, :6], near[:PAUSE, :6])
+        assert (told[:, 6] == -begins).all()
+
+
+@pytest.mark.parametrize("speed", [0.3, -0.3])
+def test_the_rest_of_the_way_is_told_with_a_stroke_as_far_as_the_action_limits_allow(speed):
+    caution = Caution(DELTA_ROBOT, RUNNING_ON)
+    velocity = 0.004 * np.sign(speed)  # runs on by 8 mm
+    fast, reached = observe(DELTA_ROBOT, state(velocity), state()), []
+    for at in range(PAUSE + 3, N):
+        told = caution.slow_down(fast, chunk(speed, closes_at=at), chunk()[0], LONG_AGO)
+        if (told[:, 6] == CLOSED).all():
+            reached.append(at)
+            assert GAIN * told[:, 0].sum() + 2.0 * velocity == pytest.approx(GAIN * speed * at)
+            assert (np.abs(told[:, :6]) <= 1.0).all()
+        else:
+            assert np.array_equal(told, chunk(speed)[:PAUSE])
+            assert abs(GAIN * speed * at - 2.0 * velocity) > GAIN * PAUSE
+    assert reached == list(range(PAUSE + 3, PAUSE + 3 + len(reached)))
+    assert 0 < len(reached) <= N - PAUSE - 3
 
 
 def test_a_stroke_is_not_told_in_flight_to_somewhere_else():
@@ -185,6 +207,55 @@ def test_an_arm_that_pushes_in_vain_is_given_the_policys_own_chunk_even_where_th
         runs = ChunkAccelerator(engine)
         way = GAIN * runs.shorten(chunk(), state(), state()).actions[:, 0].sum()
         assert runs.shorten(chunk(), state(share * way), state(share * way)).reason == reason
+
+
+def test_what_is_held_back_is_given_a_few_commands_and_after_a_few_times_the_whole_chunk():
+    runs = accelerator()
+    runs.shorten(chunk(), state(), state())
+    lengths = [len(runs.shorten(chunk(), state(), state()).actions) for _ in range(2 * (SHORT_ATTEMPTS + 1))]
+    assert lengths == 2 * ([ATTEMPT] * SHORT_ATTEMPTS + [N])
+    runs.reset()
+    runs.shorten(chunk(), state(), state())
+    runs.max_rate = 1.0
+    assert np.array_equal(runs.shorten(chunk(), state(), state()).actions, chunk())
+
+
+def test_an_arm_that_moves_freely_again_has_all_its_attempts_before_it():
+    engine = Engine(
+        DELTA_ROBOT,
+        lambda: OneRatePerChunk(FixedRate(2.0)),
+        world_model=ObedientArm(),
+        caution=Caution(DELTA_ROBOT, RUNNING_ON),
+    )
+    runs, lengths, x = ChunkAccelerator(engine), [], 0.0
+    for moves in (True, False, False, True, False, False, False, False):
+        sent = runs.shorten(chunk(), state(x), state(x))
+        lengths.append(len(sent.actions))
+        x += GAIN * float(sent.actions[:, 0].sum()) if moves else 0.0
+    fast = N // 2
+    assert lengths == [fast, fast, ATTEMPT, ATTEMPT, fast, ATTEMPT, ATTEMPT, ATTEMPT]
+
+
+def test_commands_that_say_nothing_alone_say_something_together_but_not_for_ever():
+    class Pushing(ObedientArm):
+        """A stand-in that has learned that the arm does not move."""
+
+        def rollout(self, observations, actions, before=None):
+            return super().rollout(observations, 0.0 * actions)
+
+    limits = replace(LIMITS, arms=(replace(LIMITS.arms[0], axis_lags=(0.0,) * 3, axis_gains=(GAIN,) * 3),))
+    caution, short = Caution(DELTA_ROBOT, limits), chunk(speed=0.6)[:2]
+    engine = Engine(DELTA_ROBOT, lambda: OneRatePerChunk(FixedRate(2.0)), world_model=Pushing(), caution=caution)
+    runs = ChunkAccelerator(engine)
+    pressed = chunk(speed=0.04)  # half a command of 0.4 in all: less than tells anything
+    reasons = [runs.shorten(pressed, state(), state()).reason for _ in range(5)]
+    assert reasons == [None, None, None, "held back", None]
+    assert caution.resisted(observe(DELTA_ROBOT, state(), state()), short[:1], features(DELTA_ROBOT, state())) is None
+    runs.reset()
+    idle, longest = chunk(speed=0.0), round(LONGEST_WATCH_SECONDS * DELTA_ROBOT.control_hz)
+    for _ in range(3 * longest // N):
+        assert runs.shorten(idle, state(), state()).reason is None
+        assert len(runs._sent[1]) <= longest + N
 
 
 def test_a_policy_is_not_put_off_for_ever_and_not_at_all_at_rate_one():

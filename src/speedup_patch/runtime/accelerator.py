@@ -19,6 +19,12 @@ from speedup_patch.warp import Warp, cap_rate, uniform_warp
 
 LONGEST_PAUSE_SECONDS = 0.6
 """How long a policy is asked again and again before its gripper may open or close."""
+ATTEMPT_SECONDS = 0.15
+"""How long a chunk runs as it is, when something holds the arm back, before the policy is asked again."""
+SHORT_ATTEMPTS = 3
+"""How often that is tried; then all of a chunk runs as it is, and so on."""
+LONGEST_WATCH_SECONDS = 1.0
+"""Commands that tell little of whether an arm moves freely are taken together with those after them, for so long."""
 LOGGER = logging.getLogger("speedup_patch")
 LOGGER.addHandler(logging.NullHandler())  # silent unless the program sets logging up
 
@@ -52,8 +58,8 @@ class _Choice(NamedTuple):
     reason: str | None
 
 
-def _unchanged(chunk: Float[np.ndarray, "n A"], reason: str | None = None) -> _Choice:
-    return _Choice(chunk, np.arange(1.0, len(chunk) + 1), reason)
+def _as_it_is(commands: Float[np.ndarray, "n A"], reason: str | None = None) -> _Choice:
+    return _Choice(commands, np.arange(1.0, len(commands) + 1), reason)
 
 
 class ChunkAccelerator:
@@ -111,7 +117,7 @@ class ChunkAccelerator:
         choice = self._choose(o, original)
         seconds = time.perf_counter() - begin
         if self.deadline is not None and seconds > self.deadline:
-            choice = _unchanged(original, "late decision")
+            choice = _as_it_is(original, "late decision")
         if choice.reason:
             self.fallbacks[choice.reason] += 1
             LOGGER.warning("original chunk returned: %s", choice.reason)
@@ -155,6 +161,7 @@ class ChunkAccelerator:
         self._last: Float[np.ndarray, " A"] | None = None
         self._strokes_ago = [np.inf] * len(self.engine.robot.grippers)
         self._paused = 0
+        self._holds = 0
 
     def _remember(self, o: Float[np.ndarray, " O"], sent: Float[np.ndarray, "l A"]) -> None:
         """What was sent, and where it was sent from."""
@@ -164,7 +171,7 @@ class ChunkAccelerator:
             ago = len(commands) - max(strokes) if strokes else self._strokes_ago[number] + len(sent)
             self._strokes_ago[number] = float(ago)
         self._executed = (o, sent, self._before)
-        self._sent = (o, sent)
+        self._sent = (o, sent) if self._sent is None else (self._sent[0], np.concatenate([self._sent[1], sent]))
         self._last = sent[-1]
         self._before = np.concatenate([self._before, sent])[len(sent) :]
 
@@ -173,12 +180,12 @@ class ChunkAccelerator:
         try:
             reason = engine.guard.reason(o, chunk) if engine.guard else None
             if reason:
-                return _unchanged(chunk, reason)
-            if self._stalled(o):
-                return _unchanged(chunk, "held back")
+                return _as_it_is(chunk, reason)
+            if self._held_back(o):
+                return _as_it_is(self._attempt(chunk), "held back")
             first = self._pause(o, chunk)
             if first is not None:
-                return _Choice(first, np.arange(1.0, len(first) + 1), None)
+                return _as_it_is(first)
             warp = self._limited(self.scheduler.schedule(o, chunk, self._before))
             reason = engine.refuses(o, chunk, self._before) if engine.refuses and len(warp) < len(chunk) else None
             actions = accelerate(engine.robot, chunk, warp, engine.merging).actions
@@ -187,28 +194,47 @@ class ChunkAccelerator:
         except Exception:
             # Whatever goes wrong in a decision, the robot gets the policy's own chunk, never nothing.
             LOGGER.exception("the decision failed")
-            return _unchanged(chunk, "decision failed")
+            return _as_it_is(chunk, "decision failed")
         if reason or len(actions) >= len(chunk):
-            return _unchanged(chunk, reason)
+            return _as_it_is(chunk, reason)
         actions = self._within_limits(actions)
         if actions is None:
-            return _unchanged(chunk, "resampling failed")
+            return _as_it_is(chunk, "resampling failed")
         return _Choice(actions, warp.positions, None)
 
-    def _stalled(self, o: Float[np.ndarray, " O"]) -> bool:
+    def _held_back(self, o: Float[np.ndarray, " O"]) -> bool:
+        """Whether something holds an arm back that is told motions; counts how often it has been since it last moved
+        freely."""
         caution, foretold, self._foretold = self.engine.caution, self._foretold, None
         if caution is None:
             return False
-        x = split_observation(o)[0]
+        x, sent = split_observation(o)[0], self._sent
         late = foretold is not None and caution.stalled(*foretold, x)
-        return late or (self._sent is not None and caution.resisted(*self._sent, x))
+        resisted = None if sent is None else caution.resisted(*sent, x)
+        if resisted is not None or (sent and len(sent[1]) > self._steps(LONGEST_WATCH_SECONDS)):
+            self._sent = None
+        held = late or bool(resisted)
+        if held:
+            self._holds += 1
+        elif resisted is False:
+            self._holds = 0
+        return held
+
+    def _attempt(self, chunk: Float[np.ndarray, "n A"]) -> Float[np.ndarray, "m A"]:
+        """What an arm that is held back is given of its chunk: the first commands, or all when those were in vain, for
+        what frees it may come late in the chunk."""
+        whole = self.max_rate == 1 or self._holds % (SHORT_ATTEMPTS + 1) == 0
+        return chunk if whole else chunk[: self._steps(ATTEMPT_SECONDS)]
+
+    def _steps(self, seconds: float) -> int:
+        return max(round(seconds * self.engine.robot.control_hz), 1)
 
     def _pause(self, o: Float[np.ndarray, " O"], chunk: Float[np.ndarray, "n A"]) -> Float[np.ndarray, "m A"] | None:
         """The first commands alone, where the arm is too fast for what comes after them."""
         caution, last = self.engine.caution, self._last
         if caution is None or last is None or self.max_rate == 1:
             return None
-        longest = LONGEST_PAUSE_SECONDS * self.engine.robot.control_hz
+        longest = self._steps(LONGEST_PAUSE_SECONDS)
         first = caution.slow_down(o, chunk, last, self._strokes_ago) if self._paused < longest else None
         self._paused = 0 if first is None else self._paused + len(first)
         return first

@@ -2,7 +2,7 @@
 
 Two things go wrong there that no chunk shows: an arm that something holds back is pressed harder and harder by merged
 motions, and an arm that is still fast when its gripper closes or opens does that elsewhere than the policy meant. But
-fingers answer late: an arm that runs on to where its gripper is to work may have the stroke told on the way.
+fingers answer late: an arm that will be where its gripper is to work by then may have the stroke told on the way.
 """
 
 from collections.abc import Sequence
@@ -53,31 +53,28 @@ class Caution:
         """
         expected = foretold[(len(foretold) + 1) // 2 - 1]
         begin, wanted, reached = (encoded_poses(self.robot, x)[:, :3] for x in (start, expected, now))
-        for arm in self.watched:
-            way = wanted[arm] - begin[arm]
-            length = float(np.linalg.norm(way))
-            done = float((reached[arm] - begin[arm]) @ way) / max(length, 1e-12)
-            if length > LEAST_WAY * self.limits.arms[arm].speed and done < STALLED * length:
-                return True
-        return False
+        arms = self.limits.arms
+        return any(
+            _falls_short(wanted[arm] - begin[arm], reached[arm] - begin[arm], LEAST_WAY * arms[arm].speed, STALLED)
+            for arm in self.watched
+        )
 
     def resisted(
         self, o: Float[np.ndarray, " O"], commands: Float[np.ndarray, "l A"], now: Float[np.ndarray, " X"]
-    ) -> bool:
-        """Whether an arm that was sent these commands at ``o`` got nowhere near as far as it gets in free motion."""
+    ) -> bool | None:
+        """Whether an arm that was sent these commands from ``o`` on got nowhere near as far as it gets in free motion;
+        None where they do not take any arm far enough to tell."""
         begin, velocity = (encoded_poses(self.robot, part)[:, :3] for part in split_observation(o))
         reached = encoded_poses(self.robot, now)[:, :3]
+        verdicts: list[bool | None] = []
         for number in self.watched:
             arm, columns = self.limits.arms[number], list(self.robot.translations[number] or ())
-            if not arm.axis_lags:
-                continue
-            lags, gains = np.array(arm.axis_lags), np.array(arm.axis_gains)
-            way = free_motion(velocity[number], commands[:, columns], lags, gains)
-            length = float(np.linalg.norm(way))
-            done = float((reached[number] - begin[number]) @ way) / max(length, 1e-12)
-            if length > LEAST_COMMAND * arm.gain and done < RESISTED * length:
-                return True
-        return False
+            if arm.axis_lags:
+                lags, gains = np.array(arm.axis_lags), np.array(arm.axis_gains)
+                way = free_motion(velocity[number], commands[:, columns], lags, gains)
+                verdicts.append(_falls_short(way, reached[number] - begin[number], LEAST_COMMAND * arm.gain, RESISTED))
+        told = [verdict for verdict in verdicts if verdict is not None]
+        return any(told) if told else None
 
     def slow_down(
         self,
@@ -90,8 +87,8 @@ class Caution:
         the chunk; None where none is.
 
         ``last`` is the command before, and ``strokes_ago`` how many control steps ago each gripper was told to open or
-        close. The gripper is told the stroke at once where the arm gets to its place while the fingers answer; else it
-        is left as it was.
+        close. The gripper is told the stroke at once where the arm gets to its place while the fingers answer, by
+        itself or because the rest of the way is told with the stroke; else it is left as it was.
         """
         speeds = np.linalg.norm(encoded_poses(self.robot, split_observation(o)[1])[:, :3], axis=-1)
         pause = max(round(PAUSE_SECONDS * self.robot.control_hz), 1)
@@ -110,24 +107,41 @@ class Caution:
                 begin, first = int(begins[0]), chunk[:pause].copy()
                 # Fingers that are still at a stroke are not called back: the policy may just not see them move yet.
                 rested = ago >= limit.opening.delay + 1.0 / limit.opening.speed
-                if rested and self._arrives(number, o, chunk[:begin], pause, stroke.approach):
-                    first[:, gripper.action] = chunk[begin, gripper.action]
-                    return first
+                arriving = self._arriving(number, o, first, chunk[pause:begin], stroke.approach) if rested else None
+                if arriving is not None:
+                    arriving[:, gripper.action] = chunk[begin, gripper.action]
+                    return arriving
                 if begin == 0:
                     first[:, gripper.action] = last[gripper.action]
                 return first[: begin or pause]
         return None
 
-    def _arrives(
-        self, number: int, o: Float[np.ndarray, " O"], way: Float[np.ndarray, "b A"], sent: int, aside: float
-    ) -> bool:
-        """Whether an arm runs on to the end of a way of commands, or past it, when only ``sent`` of them are sent: no
-        further beside it than ``aside``."""
+    def _arriving(
+        self,
+        number: int,
+        o: Float[np.ndarray, " O"],
+        first: Float[np.ndarray, "m A"],
+        rest: Float[np.ndarray, "r A"],
+        aside: float,
+    ) -> Float[np.ndarray, "m A"] | None:
+        """The ``first`` commands, and with them what an arm does not run on by itself of the ``rest``, so that it gets
+        as far as that leads; None where no commands can do that, or where it ends further beside it than ``aside``."""
         arm, columns = self.limits.arms[number], list(self.robot.translations[number] or ())
         if not arm.axis_lags:
-            return False
-        velocity = encoded_poses(self.robot, split_observation(o)[1])[number, :3]
-        left = np.array(arm.axis_gains) * way[sent:, columns].sum(axis=0) - np.array(arm.axis_lags) * velocity
+            return None
+        gains, velocity = np.array(arm.axis_gains), encoded_poses(self.robot, split_observation(o)[1])[number, :3]
+        left = gains * rest[:, columns].sum(axis=0) - np.array(arm.axis_lags) * velocity
         forward = velocity / np.linalg.norm(velocity)
-        ahead = float(left @ forward)
-        return ahead <= 0 and float(np.linalg.norm(left - ahead * forward)) <= aside
+        ahead = max(float(left @ forward), 0.0) * forward
+        beside = left - float(left @ forward) * forward
+        arriving = first.copy()
+        arriving[:, columns] += ahead / gains / len(first)
+        low, high = self.robot.action_low[columns], self.robot.action_high[columns]
+        within = bool(((arriving[:, columns] >= low) & (arriving[:, columns] <= high)).all())
+        return arriving if within and float(np.linalg.norm(beside)) <= aside else None
+
+
+def _falls_short(way: Float[np.ndarray, "3"], done: Float[np.ndarray, "3"], least: float, share: float) -> bool | None:
+    """Whether what was done of a way is less than this share of it; None of one that is no longer than ``least``."""
+    length = float(np.linalg.norm(way))
+    return float(done @ way) < share * length**2 if length > least else None
