@@ -107,7 +107,11 @@ class Caution:
                 begin, first = int(begins[0]), chunk[:pause].copy()
                 # Fingers that are still at a stroke are not called back: the policy may just not see them move yet.
                 rested = ago >= limit.opening.delay + 1.0 / limit.opening.speed
-                arriving = self._arriving(number, o, first, chunk[pause:begin], stroke.approach) if rested else None
+                # A policy means its fingers to answer where its commands until then lead. A stroke so late in the chunk
+                # that they are not in it is waited for: policies put such strokes off.
+                answered = begin + round(stroke.delay)
+                told = rested and answered <= len(chunk)
+                arriving = self._arriving(number, o, first, chunk[pause:answered], stroke.approach) if told else None
                 if arriving is not None:
                     arriving[:, gripper.action] = chunk[begin, gripper.action]
                     return arriving
