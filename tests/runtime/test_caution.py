@@ -29,6 +29,7 @@ LIMITS = Limits(
 )
 CAUTION = Caution(DELTA_ROBOT, LIMITS)
 PAUSE, ATTEMPT = (round(seconds * DELTA_ROBOT.control_hz) for seconds in (PAUSE_SECONDS, ATTEMPT_SECONDS))
+ANSWER = round(STROKE.delay)
 LONG_AGO = (1000.0,)
 RUNNING_ON = replace(LIMITS, arms=(replace(LIMITS.arms[0], axis_lags=(2.0, 1.0, 1.0), axis_gains=(GAIN,) * 3),))
 """The same arm, when it is also known how far it runs on: by two steps along x."""
@@ -128,10 +129,10 @@ def test_opening_and_closing_each_have_a_speed_and_one_that_was_never_seen_has_n
 
 
 @pytest.mark.parametrize("begins", [OPEN, CLOSED])
-def test_a_stroke_is_told_at_once_where_the_arm_runs_on_to_its_place(begins):
+def test_a_stroke_is_told_at_once_where_the_arm_runs_on_to_where_its_fingers_answer(begins):
     caution, last = Caution(DELTA_ROBOT, RUNNING_ON), chunk(begins=begins)[0]
     fast = observe(DELTA_ROBOT, state(0.0091), state())  # runs on by 18 mm, as far as six commands take it
-    for near in (chunk(closes_at=at, begins=begins) for at in (0, PAUSE, PAUSE + 6)):
+    for near in (chunk(closes_at=at, begins=begins) for at in (0, PAUSE, PAUSE + 6 - ANSWER)):
         told = caution.slow_down(fast, near, last, LONG_AGO)
         assert np.array_equal(told[:, :6], near[:PAUSE, :6])
         assert (told[:, 6] == -begins).all()
@@ -139,20 +140,24 @@ def test_a_stroke_is_told_at_once_where_the_arm_runs_on_to_its_place(begins):
 
 @pytest.mark.parametrize("speed", [0.3, -0.3])
 def test_the_rest_of_the_way_is_told_with_a_stroke_as_far_as_the_action_limits_allow(speed):
-    caution = Caution(DELTA_ROBOT, RUNNING_ON)
-    velocity = 0.004 * np.sign(speed)  # runs on by 8 mm
+    caution, velocity = Caution(DELTA_ROBOT, RUNNING_ON), 0.004 * np.sign(speed)  # runs on by 8 mm
     fast, reached = observe(DELTA_ROBOT, state(velocity), state()), []
-    for at in range(PAUSE + 3, N):
-        told = caution.slow_down(fast, chunk(speed, closes_at=at), chunk()[0], LONG_AGO)
+    for at in range(3, N - ANSWER + 1):
+        told, way = caution.slow_down(fast, chunk(speed, at), chunk()[0], LONG_AGO), GAIN * speed * (at + ANSWER)
         if (told[:, 6] == CLOSED).all():
             reached.append(at)
-            assert GAIN * told[:, 0].sum() + 2.0 * velocity == pytest.approx(GAIN * speed * at)
+            assert GAIN * told[:, 0].sum() + 2.0 * velocity == pytest.approx(way)
             assert (np.abs(told[:, :6]) <= 1.0).all()
         else:
             assert np.array_equal(told, chunk(speed)[:PAUSE])
-            assert abs(GAIN * speed * at - 2.0 * velocity) > GAIN * PAUSE
-    assert reached == list(range(PAUSE + 3, PAUSE + 3 + len(reached)))
-    assert 0 < len(reached) <= N - PAUSE - 3
+            assert abs(way - 2.0 * velocity) > GAIN * PAUSE
+    assert reached == list(range(3, N - ANSWER))
+
+
+def test_a_stroke_is_waited_for_where_the_chunk_ends_before_its_fingers_answer():
+    caution, fast = Caution(DELTA_ROBOT, RUNNING_ON), observe(DELTA_ROBOT, state(0.012), state())
+    for at, told in ((N - ANSWER, CLOSED), (N - ANSWER + 1, OPEN)):
+        assert (caution.slow_down(fast, chunk(closes_at=at), chunk()[0], LONG_AGO)[:, 6] == told).all()
 
 
 def test_a_stroke_is_not_told_in_flight_to_somewhere_else():
