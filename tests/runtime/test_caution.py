@@ -221,6 +221,8 @@ def test_what_is_held_back_is_given_a_few_commands_and_after_a_few_times_the_who
     assert lengths == 2 * ([ATTEMPT] * SHORT_ATTEMPTS + [N])
     runs.reset()
     runs.shorten(chunk(), state(), state())
+    for closing in (chunk(closes_at=0), chunk(begins=CLOSED, closes_at=N - 1)):  # a stroke is not put off
+        assert np.array_equal(runs.shorten(closing, state(), state()).actions, closing)
     runs.max_rate = 1.0
     assert np.array_equal(runs.shorten(chunk(), state(), state()).actions, chunk())
 

@@ -221,9 +221,13 @@ class ChunkAccelerator:
         return held
 
     def _attempt(self, chunk: Float[np.ndarray, "n A"]) -> Float[np.ndarray, "m A"]:
-        """What an arm that is held back is given of its chunk: the first commands, or all when those were in vain, for
-        what frees it may come late in the chunk."""
-        whole = self.max_rate == 1 or self._holds % (SHORT_ATTEMPTS + 1) == 0
+        """What an arm that is held back is given of its chunk: the first commands; or all when those were in vain, for
+        what frees it may come late in the chunk, and when a gripper is to open or close in it, which the policy might
+        put off if it were asked again before."""
+        commands = chunk if self._last is None else np.concatenate([self._last[None], chunk])
+        strokes = [told_strokes(g, commands, opens) for g in self.engine.robot.grippers for opens in (True, False)]
+        tried = self._holds % (SHORT_ATTEMPTS + 1) == 0
+        whole = self.max_rate == 1 or tried or any(len(told) for told in strokes)
         return chunk if whole else chunk[: self._steps(ATTEMPT_SECONDS)]
 
     def _steps(self, seconds: float) -> int:
