@@ -16,7 +16,8 @@ endef
 define aloha_ablation
 	$(BIN)/sup eval aloha/$(1) --policy bundled:aloha/$(1) --episodes 100 --seed 0 --out $(BENCH)/ablation_$(1) --scheduler base \
 		$(BENCH)/$(1).patch without-keeping-up:$(BENCH)/$(1).patch without-lead:$(BENCH)/$(1).patch \
-		without-limit:$(BENCH)/$(1).patch without-retiming:$(BENCH)/$(1).patch retime:$(BENCH)/$(1).patch
+		without-limit:$(BENCH)/$(1).patch without-retiming:$(BENCH)/$(1).patch retime:$(BENCH)/$(1).patch \
+		with-joint-lead:$(BENCH)/$(1).patch
 	mkdir -p benchmarks/results/ablation_aloha_$(1)
 	cp $(BENCH)/ablation_$(1)/results.json $(BENCH)/ablation_$(1)/table.md benchmarks/results/ablation_aloha_$(1)/
 endef

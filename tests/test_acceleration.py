@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
 from speedup_patch.acceleration import Merging, accelerate
-from speedup_patch.robots import ALOHA
+from speedup_patch.maths.retiming import read_ahead
+from speedup_patch.robots import ALOHA, ActionGroup
 from speedup_patch.warp import Warp, uniform_warp
 from stand_ins import DELTA_ROBOT
 
@@ -82,3 +83,31 @@ def test_what_momentum_carries_is_taken_off_in_equal_parts(seed, rate):
     assert (np.abs(much) <= 1).all()
     untouched = accelerate(DELTA_ROBOT, chunk, replace(uniform_warp(12, 1.0), carried=carried)).actions
     assert np.array_equal(untouched, chunk)
+
+
+@given(st.integers(0, 1000), st.integers(1, 4), st.integers(0, 5))
+def test_targets_that_are_read_ahead_are_answered_in_phase(seed, rate, lag):
+    chunk = np.cumsum(np.random.default_rng(seed).normal(size=(24, ALOHA.action_size)), axis=0)
+    warp = uniform_warp(24, float(rate))
+    led = accelerate(ALOHA, chunk, replace(warp, delays={0: float(lag)})).actions
+    assert np.array_equal(led[:, 1:], accelerate(ALOHA, chunk, warp).actions[:, 1:])
+    # What answers exactly so late is, after command j, where command j - lag sends it. At rate 1 it would then, at
+    # original time j * rate, be where command j * rate - lag sends it.
+    for sent in range(1, len(led) + 1):
+        meant = rate * (sent + lag) - lag
+        assert led[sent - 1, 0] == chunk[min(meant, 24) - 1, 0]
+
+
+@given(st.integers(0, 1000), st.floats(0.0, 5.0))
+def test_an_orientation_is_read_ahead_as_one(seed, lag):
+    names, limit = ("qx", "qy", "qz", "qw"), (1.0,) * 4
+    group = ActionGroup(names, "absolute", "", (-1.0,) * 4, limit, (7, 8, 9, 10), rotation="quaternion_xyzw")
+    robot = replace(DELTA_ROBOT, state_names=tuple("abcdefghijk"), actions=(*DELTA_ROBOT.actions, group))
+    chunk = np.zeros((12, 11))
+    chunk[:, 7:] = Rotation.random(12, rng=seed).as_quat()
+    warp = uniform_warp(12, 2.0)
+    led = accelerate(robot, chunk, replace(warp, delays=dict.fromkeys(range(7, 11), lag))).actions[:, 7:]
+    for row, position in zip(led, read_ahead(warp.positions, lag, 12), strict=True):
+        plain = accelerate(robot, chunk, Warp(np.array([position]), 12)).actions[0, 7:]
+        np.testing.assert_allclose(row, plain, atol=1e-12)
+        assert np.linalg.norm(row) == pytest.approx(1.0)

@@ -16,6 +16,7 @@ from small_arm import LAW, SMALL_ARM, demonstrate
 from speedup_patch import keeping_up
 from speedup_patch.acceleration import accelerate
 from speedup_patch.candidates import Retimings, bind, shorten_all
+from speedup_patch.errors import InputError
 from speedup_patch.evaluation.schedulers import find_engine
 from speedup_patch.keeping_up import KeepingUp
 from speedup_patch.limits import read_limits
@@ -259,6 +260,24 @@ def test_only_a_patch_with_servos_that_retimes_keeps_up(folder):
     keeping, not_keeping = ("", "dwell+", "mpc:", "retime:", "without-lead:"), ("speedcap:", "without-retiming:")
     for spec in (*keeping, *not_keeping, "without-keeping-up:"):
         assert (find_engine(f"{spec}{folder}", SMALL_ARM).keep_up is not None) == (servo and spec in keeping), spec
+
+
+def test_joints_can_be_led_instead(folder):
+    lags, engine = load_patch(folder).limits.lags, find_engine(f"with-joint-lead:{folder}", SMALL_ARM)
+    assert engine.keep_up is None
+    delays = engine.new_scheduler().schedule(*moment()).delays
+    assert {action: delay for action, delay in delays.items() if action != GRIPPER} == {1: lags[1]}
+    assert lags[0] == 0.0 < lags[1]  # the shoulder is stiff and hardly damped: it answers at once
+
+
+def test_a_patch_from_before_lags_were_read_cannot_lead_joints(folder, tmp_path):
+    older = tmp_path / "older.patch"
+    shutil.copytree(folder, older)
+    document = json.loads((older / "patch.json").read_text())
+    del document["limits"]["lags"]
+    (older / "patch.json").write_text(json.dumps(document))
+    with pytest.raises(InputError, match="has measured lags of joints"):
+        find_engine(f"with-joint-lead:{older}", SMALL_ARM)
 
 
 def test_without_it_the_largest_rate_stays(folder):

@@ -96,18 +96,31 @@ def test_how_far_targets_run_ahead_is_read_without_the_start_and_single_outliers
     assert (after <= largest).all()  # the jumps are twenty times as far
 
 
-def test_arms_that_are_told_motions_have_no_pulls():
-    response = np.array([0.004, 0.004, 0.002])
-    assert read_limits(DELTA_ROBOT, delta_demonstrations(response)).pulls == ()
+def test_every_joint_is_found_to_lag_behind_its_target():
+    lags = read_limits(ALOHA, smooth_demonstrations(episodes=12)).lags
+    assert len(lags) == len(ALOHA.drives)
+    assert all(1.2 < lag < 1.6 for lag in lags)  # closing 40% of a gap at every step is a lag of 0.6 / 0.4 steps
 
 
-def test_limits_from_before_pulls_were_read_have_none_and_others_must_fit():
+def test_joints_that_do_not_follow_have_no_lag():
+    calm = smooth_demonstrations(episodes=12)
+    still = tuple(dataclasses.replace(episode, states=0 * episode.states) for episode in calm)
+    assert set(read_limits(ALOHA, dataclasses.replace(calm, episodes=still)).lags) == {0.0}
+
+
+def test_arms_that_are_told_motions_have_neither_pulls_nor_lags():
+    limits = read_limits(DELTA_ROBOT, delta_demonstrations(np.array([0.004, 0.004, 0.002])))
+    assert limits.pulls == limits.lags == ()
+
+
+@pytest.mark.parametrize("name", ["pulls", "lags"])
+def test_limits_from_before_they_were_read_have_none_and_others_must_fit(name):
     limits = read_limits(ALOHA, smooth_demonstrations())
     document = json.loads(json.dumps(dataclasses.asdict(limits)))
-    with pytest.raises(InputError, match="3 pulls do not fit"):
-        limits_from_json(document | {"pulls": [0.1] * 3}, ALOHA)
-    del document["pulls"]
-    assert limits_from_json(document, ALOHA) == dataclasses.replace(limits, pulls=())
+    with pytest.raises(InputError, match=f"3 {name} do not fit"):
+        limits_from_json(document | {name: [0.1] * 3}, ALOHA)
+    del document[name]
+    assert limits_from_json(document, ALOHA) == dataclasses.replace(limits, **{name: ()})
 
 
 def test_limits_survive_json_and_refuse_another_robot():

@@ -9,7 +9,7 @@ from speedup_patch.acceleration import accelerate
 from speedup_patch.limits import ArmLimits, FingerScale, GripperLimits, Limits, StrokeLimits, read_limits
 from speedup_patch.maths.retiming import warp_lengths
 from speedup_patch.observations import feature_poses, observe
-from speedup_patch.retiming import Boldness, PlainLimits, Retiming, RetimingConfig, gripper_delays
+from speedup_patch.retiming import Boldness, PlainLimits, Retiming, RetimingConfig, gripper_delays, joint_delays
 from speedup_patch.robots import ALOHA
 from speedup_patch.warp import GripperDelays, Warp
 from stand_ins import DELTA_ROBOT, LaggingWorldModel, smooth_demonstrations
@@ -163,6 +163,20 @@ def test_joints_that_are_servos_have_a_largest_rate_and_other_arms_and_older_pat
 def test_the_gripper_of_an_arm_that_is_kept_up_is_led_by_all_of_its_delay():
     stroke = StrokeLimits(delay=5.0, speed=0.1, strokes=3)
     limits = replace(LIMITS, grippers=(GripperLimits(FingerScale((1.0,), 0.0, 1.0), stroke, stroke),) * 2)
-    kept_up = gripper_delays(ALOHA, limits, kept_up=True)
+    kept_up = gripper_delays(ALOHA, limits, in_time=True)
     assert [delay.opening for delay in kept_up.values()] == [5.0, 5.0]
     assert all(delay.opening < 5.0 for delay in gripper_delays(ALOHA, limits).values())
+
+
+def test_joints_are_led_by_their_own_lags_only_where_that_is_wanted_and_they_are_not_kept_up():
+    joints = {action: lag for action, lag in zip(ALOHA.drives, LIMITS.lags, strict=True) if action not in (6, 13)}
+    assert joint_delays(ALOHA, LIMITS) == joints
+    assert joint_delays(ALOHA, replace(LIMITS, lags=())) == {}
+    wanted = RetimingConfig(joint_lead=True, keep_up=False)
+    for config, led in ((wanted, joints), (RetimingConfig(joint_lead=True), {}), (RetimingConfig(keep_up=False), {})):
+        delays = Retiming(ALOHA, LIMITS, config).delays
+        assert {action: delay for action, delay in delays.items() if isinstance(delay, float)} == led
+        # What is led or kept up is in time, so its fingers have all of their own delay to make up for.
+        assert ({6: delays[6], 13: delays[13]} == gripper_delays(ALOHA, LIMITS, in_time=False)) is not (
+            bool(led) or config.keep_up
+        )

@@ -1,6 +1,6 @@
 """Turns a chunk and a warp into the shorter chunk that the robot executes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ from speedup_patch.maths.resampling import (
 )
 from speedup_patch.maths.retiming import read_ahead, warp_lengths
 from speedup_patch.robots import ActionGroup, Robot
-from speedup_patch.warp import GripperDelays, Warp
+from speedup_patch.warp import Delays, GripperDelays, Warp
 
 RotationMerge = Literal["exact", "sum"]
 """How delta rotations merge: composed on SO(3), or added up as in the paper."""
@@ -57,7 +57,7 @@ def accelerate_along(
     robot: Robot,
     chunks: Float[np.ndarray, "*B n A"],
     positions: Float[np.ndarray, "*#B l"],
-    delays: Mapping[int, GripperDelays],
+    delays: Delays,
     merging: Merging = PLAIN,
     carried: Float[np.ndarray, "*#B A"] | None = None,
 ) -> Accelerated:
@@ -67,7 +67,8 @@ def accelerate_along(
     motions: list[int] = []
     for group, columns in robot.resampled_together:
         part = list(columns)
-        actions[..., part] = _resample_group(group, chunks[..., part], positions, merging.rotations)
+        lags = [0.0 if isinstance(delay := delays.get(column, 0.0), GripperDelays) else delay for column in part]
+        actions[..., part] = _resample_group(group, chunks[..., part], positions, merging.rotations, lags)
         motions += part if group.mode == "delta" else []
     if motions:
         low, high = robot.action_low[motions], robot.action_high[motions]
@@ -77,8 +78,9 @@ def accelerate_along(
         if carried is not None:  # after the cut, or what is cut off would be momentum's share
             within = np.clip(within - _spread(carried[..., motions], positions, chunks.shape[-2]), low, high)
         actions[..., motions] = within
-    if delays:
-        columns, measured = list(delays), list(delays.values())
+    grippers = {column: delay for column, delay in delays.items() if isinstance(delay, GripperDelays)}
+    if grippers:
+        columns, measured = list(grippers), list(grippers.values())
         actions[..., columns] = _read_ahead(chunks[..., columns], actions[..., columns], positions, measured)
     return Accelerated(actions, lost)
 
@@ -132,10 +134,18 @@ def _resample_group(
     actions: Float[np.ndarray, "*B n D"],
     positions: Float[np.ndarray, "*#B l"],
     merge: RotationMerge,
+    lags: Sequence[float],
 ) -> Float[np.ndarray, "*B l D"]:
+    """The group by its own rule; targets of what lags behind them are read ahead, an orientation's as one."""
     match group.mode:
         case "gripper":
             return resample_held(actions, positions)
+        case "absolute" if any(lags):
+            each = [float(np.mean(lags))] if group.rotation else lags
+            ahead = [read_ahead(positions, lag, actions.shape[-2]) for lag in each]
+            parts = [actions] if group.rotation else np.split(actions, len(lags), axis=-1)
+            read = [_resample_group(group, part, at, merge, ()) for part, at in zip(parts, ahead, strict=True)]
+            return np.concatenate(read, axis=-1)
         case "absolute" if group.rotation:
             quaternions = rotation_to_quaternion(actions, group.rotation)
             turned = quaternion_to_rotation(resample_absolute_rotation(quaternions, positions), group.rotation)

@@ -1,4 +1,4 @@
-"""How an arm answers what it is told, as its demonstrations show: how late, and how far a motion command moves it."""
+"""How arms and joints answer what they are told, as demonstrations show: how late, and how far motions move an arm."""
 
 from typing import NamedTuple
 
@@ -60,6 +60,41 @@ def turn_gain(robot: Robot, arm: int, episodes: list[Episode], skip: int) -> flo
     return response_lag(response)[1] if explained >= EXPLAINED else 0.0
 
 
+def joint_lags(robot: Robot, episodes: list[Episode], skip: int) -> tuple[float, ...]:
+    """By how many control steps each state dimension in ``Robot.drives`` comes after its target, beyond the one in
+    which the target is sent; 0 where targets do not tell how it moves."""
+    horizon, actions, states = _horizon(robot), list(robot.drives.keys()), list(robot.drives.values())
+    some = [episode for episode in _some(episodes) if len(episode) > skip + 2 * horizon]
+    told = [np.diff(sent_actions(episode)[skip:-1, actions].astype(np.float64), axis=0) for episode in some]
+    moved = [np.diff(episode.states[skip + 1 :, states].astype(np.float64), axis=0) for episode in some]
+    if not some:
+        return (0.0,) * len(actions)
+    early = np.concatenate([each[: len(each) - horizon] for each in told])
+    errors = np.array(
+        [
+            np.square(np.concatenate([each[lag : len(each) - horizon + lag] for each in moved]) - early).mean(axis=0)
+            for lag in range(horizon)
+        ]
+    )
+    follows = errors.min(axis=0) < (1.0 - EXPLAINED) * np.square(early).mean(axis=0)
+    return tuple(_lowest(error) if tells else 0.0 for error, tells in zip(errors.T, follows, strict=True))
+
+
+def _lowest(values: Float[np.ndarray, " K"]) -> float:
+    """Where the parabola through the smallest value and its neighbours is lowest; at the ends, the smallest itself."""
+    best = int(values.argmin())
+    if best in (0, len(values) - 1):
+        return float(best)
+    before, here, after = values[best - 1 : best + 2]
+    bend = before - 2.0 * here + after
+    return best + float(0.5 * (before - after) / bend if bend > 0 else 0.0)
+
+
+def _some(episodes: list[Episode]) -> list[Episode]:
+    """About fifty, which is enough."""
+    return episodes[:: max(1, len(episodes) // 50)]
+
+
 def _horizon(robot: Robot) -> int:
     return round(LONGEST_LAG_SECONDS * robot.control_hz)
 
@@ -68,7 +103,7 @@ def _told_and_reached(
     robot: Robot, arm: int, columns: tuple[int, ...], episodes: list[Episode], skip: int
 ) -> tuple[list[Float[np.ndarray, "_ D"]], list[Float[np.ndarray, "_ 7"]]]:
     """What was sent in about fifty episodes, and the poses before and after each command."""
-    some = episodes[:: max(1, len(episodes) // 50)]
+    some = _some(episodes)
     commands = [sent_actions(episode)[skip:-1, columns].astype(np.float64) for episode in some]
     return commands, [robot.poses(episode.states[skip:].astype(np.float64))[:, arm] for episode in some]
 

@@ -1,6 +1,5 @@
 """The ways of running a chunk that a scheduler chooses from: constant rates, or retimings of different boldness."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
@@ -14,7 +13,7 @@ from speedup_patch.limits import Limits
 from speedup_patch.maths.retiming import warp_lengths
 from speedup_patch.retiming import Boldness, Retiming, RetimingConfig, gripper_delays
 from speedup_patch.robots import Robot
-from speedup_patch.warp import GripperDelays, Tail, Warp, uniform_warp
+from speedup_patch.warp import Delays, Tail, Warp, uniform_warp
 
 
 @dataclass(frozen=True)
@@ -128,8 +127,8 @@ class Candidates(Protocol):
         ...
 
     @property
-    def delays(self) -> Mapping[int, GripperDelays]:
-        """Grippers that are read ahead."""
+    def delays(self) -> Delays:
+        """Actions that are read ahead."""
         ...
 
     def positions(
@@ -151,7 +150,7 @@ class ConstantRates:
     """Candidates that run a whole chunk at one rate."""
 
     choices: Rates
-    delays: Mapping[int, GripperDelays]
+    delays: Delays
     needs_path: ClassVar[bool] = False
 
     @property
@@ -192,8 +191,8 @@ class RetimedChunks:
         return tuple(level._replace(fastest=self.retiming.fastest(level)).label for level in self.choices.levels)
 
     @property
-    def delays(self) -> Mapping[int, GripperDelays]:
-        """Grippers that are read ahead."""
+    def delays(self) -> Delays:
+        """Actions that are read ahead."""
         return self.retiming.delays
 
     def positions(

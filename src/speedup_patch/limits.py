@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from speedup_patch.arm_response import Response, read_response, turn_gain
+from speedup_patch.arm_response import Response, joint_lags, read_response, turn_gain
 from speedup_patch.data import Demonstrations, Episode, sent_actions
 from speedup_patch.errors import InputError
 from speedup_patch.maths.poses import pose_distance, rotation_distance
@@ -89,6 +89,8 @@ class Limits:
     pulls: tuple[float, ...] = ()
     """How far ahead of each of these state dimensions its target runs; empty in a patch without a servo model of them,
     and in patches from before this was read."""
+    lags: tuple[float, ...] = ()
+    """By how many control steps each of them comes after its target; empty in patches from before this was read."""
 
     def tolerance(self, control_hz: float) -> float:
         """How far (the paper's d) a robot may stray: what an end-effector moves in ``TOLERATED_SECONDS``, brisk."""
@@ -117,6 +119,7 @@ def read_limits(robot: Robot, demonstrations: Demonstrations) -> Limits:
         joints=tuple(_usual_top([joint[:, i] for joint in joints]) for i in range(len(driven))),
         grippers=tuple(_gripper_limits(robot, gripper, longer) for gripper in robot.grippers),
         pulls=_pulls(robot, longer, skip),
+        lags=joint_lags(robot, longer, skip),
     )
 
 
@@ -301,14 +304,16 @@ def limits_from_json(document: Any, robot: Robot) -> Limits:
                 for part in document["grippers"]
             ),
             pulls=tuple(float(pull) for pull in document.get("pulls", ())),
+            lags=tuple(float(lag) for lag in document.get("lags", ())),
         )
     except (KeyError, TypeError) as error:
         raise InputError(f"the description of a robot's limits is damaged: {error!r}") from error
     found = (len(limits.arms), len(limits.joints), len(limits.grippers))
     if found != (len(robot.arms), len(robot.drives), len(robot.grippers)):
         raise InputError(f"limits of {found} arms, joints and grippers do not fit robot {robot.name!r}")
-    if len(limits.pulls) not in (0, len(robot.drives)):
-        raise InputError(f"limits on {len(limits.pulls)} pulls do not fit robot {robot.name!r}")
+    for name, values in (("pulls", limits.pulls), ("lags", limits.lags)):
+        if len(values) not in (0, len(robot.drives)):
+            raise InputError(f"limits with {len(values)} {name} do not fit robot {robot.name!r}")
     return limits
 
 

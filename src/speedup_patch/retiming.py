@@ -1,6 +1,6 @@
 """Retiming inside the chunk: every moment runs as fast as the demonstrated limits allow, grippers in step."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -17,7 +17,7 @@ from speedup_patch.maths.poses import six_d_angles
 from speedup_patch.maths.retiming import rates_within, smooth_rates, warp_lengths, warp_positions
 from speedup_patch.observations import batch_of_one, encoded_poses, plain_state_indices, split_observation
 from speedup_patch.robots import Gripper, Robot
-from speedup_patch.warp import GripperDelays, Warp
+from speedup_patch.warp import Delays, GripperDelays, Warp
 
 NEW_COMMAND = 0.1
 """A gripper is told something new when its command changes by more than this share of its range."""
@@ -68,6 +68,9 @@ class RetimingConfig:
     the policy, which is asked again while the arm is still running on, makes up for the rest itself."""
     keep_up: bool = True
     """Joints that are servos are told what keeps them on their path at speed (see keeping_up.py)."""
+    joint_lead: bool = False
+    """Targets that are not grippers' are read ahead, too, each by what it is measured to be late; for robots whose
+    joints are not kept up, which is the better remedy where they are servos."""
     joint_rate: float = 4.0
     """The largest rate of any moment where joints are servos whose pulls are known (``Limits.pulls``). Chosen on
     development seeds: at 5 and 6 more insertions failed."""
@@ -90,10 +93,12 @@ class Retiming:
         self.config = config
 
     @cached_property
-    def delays(self) -> Mapping[int, GripperDelays]:
-        """Grippers that are read ahead."""
+    def delays(self) -> Delays:
+        """What is read ahead: grippers, and joints if that is wanted."""
         kept_up = self.config.keep_up and bool(self.limits.pulls)
-        return gripper_delays(self.robot, self.limits, kept_up) if self.config.gripper_lead else {}
+        joints = joint_delays(self.robot, self.limits) if self.config.joint_lead and not kept_up else {}
+        in_time = kept_up or bool(joints)
+        return joints | (gripper_delays(self.robot, self.limits, in_time) if self.config.gripper_lead else {})
 
     def fastest(self, level: Boldness) -> float:
         """The largest rate of any moment on this robot."""
@@ -247,13 +252,22 @@ def finger_opening(
     return limits.scale.shown(path[..., [place[state] for state in gripper.state]])
 
 
-def gripper_delays(robot: Robot, limits: Limits, kept_up: bool = False) -> dict[int, GripperDelays]:
+def joint_delays(robot: Robot, limits: Limits) -> dict[int, GripperDelays | float]:
+    """Per action that is the target of something other than a gripper's fingers, how late that is; none in a patch from
+    before this was read."""
+    grippers = {gripper.action for gripper in robot.grippers}
+    known = zip(robot.drives, limits.lags, strict=True) if limits.lags else ()
+    return {action: lag for action, lag in known if action not in grippers and lag > 0}
+
+
+def gripper_delays(robot: Robot, limits: Limits, in_time: bool = False) -> dict[int, GripperDelays]:
     """Per gripper action, how much later than its arm the gripper answers; one that answers sooner is not led.
 
-    An arm that is kept up is no later at speed than at rate 1, so its gripper has all of its own delay to make up for.
+    An arm that is kept up, or led, is no later at speed than at rate 1 (``in_time``), so its gripper has all of its own
+    delay to make up for.
     """
     arms = [limit for arm, limit in zip(robot.arms, limits.arms, strict=True) if arm.gripper is not None]
-    lags = [0.0 if kept_up else arm.lag for arm in arms]
+    lags = [0.0 if in_time else arm.lag for arm in arms]
     return {
         gripper.action: GripperDelays(
             max(limit.opening.delay - lag, 0.0), max(limit.closing.delay - lag, 0.0), gripper.closed

@@ -24,6 +24,11 @@ class GripperDelays(NamedTuple):
     closed: float
 
 
+Delays = Mapping[int, GripperDelays | float]
+"""Per action that is read ahead, how much later it is answered: a gripper's; or, for a target, how many control steps
+what it drives is behind it."""
+
+
 @dataclass(frozen=True, eq=False)
 class Warp:
     """Positions 0 < s_1 < s_2 < ... <= n: the j-th executed command stands for the original motion up to s_j.
@@ -34,8 +39,8 @@ class Warp:
     positions: Float[np.ndarray, " l"]
     original: int
     """n, the number of actions in the chunk this warp is for."""
-    delays: Mapping[int, GripperDelays] = field(default_factory=lambda: MappingProxyType({}))
-    """Gripper actions that are read ahead, so that fingers and arm keep the phase they have at rate 1."""
+    delays: Delays = field(default_factory=lambda: MappingProxyType({}))
+    """Actions that are read ahead, so that what they drive keeps the phase with the chunk that it has at rate 1."""
     carried: Float[np.ndarray, " A"] | None = None
     """Commanded motion that the arm's momentum makes beside the chunk's path: taken off the executed commands."""
     path: Float[np.ndarray, "m X"] | None = None

@@ -89,6 +89,9 @@ def test_targets_have_a_lag_and_no_saturation() -> None:
         for action, pull in zip(ALOHA.drives, read.pulls, strict=True)
         if "gripper" not in ALOHA.action_names[action]
     ]
+    assert [joint.lag_steps for joint in found.limits.joints] == [
+        lag for action, lag in zip(ALOHA.drives, read.lags, strict=True) if "gripper" not in ALOHA.action_names[action]
+    ]
     assert all(joint.per_second > 0 for joint in found.limits.joints)
     assert found.limits.joints[0].name in text(found)
     assert "behind its commands" in text(found)

@@ -10,7 +10,7 @@ from speedup_patch.candidates import Candidates, Rates, Retimings, bind
 from speedup_patch.errors import InputError
 from speedup_patch.interfaces import ChunkPolicy, RateChooser, Scheduler
 from speedup_patch.patch import ScheduledPolicy
-from speedup_patch.retiming import Boldness, PlainLimits, Retiming, RetimingConfig
+from speedup_patch.retiming import Boldness, PlainLimits, Retiming, RetimingConfig, joint_delays
 from speedup_patch.robots import Robot
 from speedup_patch.runtime.engine import Engine, load_engine, patch_engine
 from speedup_patch.runtime.patch_folder import LoadedPatch, load_patch
@@ -18,7 +18,7 @@ from speedup_patch.runtime.patch_folder import LoadedPatch, load_patch
 SPEC_HELP = (
     "base, fixed:RATE, mpc:PATCH, speedcap:PATCH, retime:PATCH, a PATCH folder, without-keeping-up:PATCH, "
     "without-lead:PATCH, without-limit:PATCH, without-momentum:PATCH, without-retiming:PATCH, "
-    "without-running-on:PATCH, without-second:PATCH, or dwell+ before any of them"
+    "without-running-on:PATCH, without-second:PATCH, with-joint-lead:PATCH, or dwell+ before any of them"
 )
 
 
@@ -49,6 +49,9 @@ def find_engine(spec: str, robot: Robot) -> Engine:
         return patch_engine(
             _not_running_on(patch) if part == "running-on" else patch, options, second_opinion=part != "second"
         )
+    if kind == "with-joint-lead" and rest:
+        patch = load_patch(Path(rest), robot)
+        return patch_engine(patch, _led(patch, spec))
     if Path(spec).is_dir():
         return load_engine(Path(spec), robot)
     raise InputError(f"unknown scheduler {spec!r}; a scheduler is {SPEC_HELP}")
@@ -90,6 +93,15 @@ def _ablated(patch: LoadedPatch, part: str, spec: str) -> Candidates:
             f"scheduler {spec!r}: what can be left out is {known}, retiming, running-on or second, not {part!r}"
         )
     common = replace(choices.common, **{PARTS[part]: False})
+    return bind(replace(choices, common=common), patch.robot, patch.limits)
+
+
+def _led(patch: LoadedPatch, spec: str) -> Candidates:
+    """The patch's options with joints read ahead by their lags instead of kept up."""
+    choices = patch.choices
+    if not isinstance(choices, Retimings) or not joint_delays(patch.robot, patch.limits):
+        raise InputError(f"scheduler {spec!r}: only a patch that retimes and has measured lags of joints can lead them")
+    common = replace(choices.common, keep_up=False, joint_lead=True)
     return bind(replace(choices, common=common), patch.robot, patch.limits)
 
 

@@ -56,10 +56,10 @@ def find_limits(view: View) -> tuple[RobotLimits | None, str | None]:
 def _joints(robot: Robot, limits: Limits, hz: float) -> tuple[JointLimit, ...]:
     """What is sent targets, grippers apart."""
     grippers = {gripper.action for gripper in robot.grippers}
-    found = zip(robot.drives.items(), limits.joints, limits.pulls, strict=True)
+    found = zip(robot.drives.items(), limits.joints, limits.pulls, limits.lags, strict=True)
     return tuple(
-        JointLimit(robot.state_names[state], hz * speed, pull)
-        for (action, state), speed, pull in found
+        JointLimit(robot.state_names[state], hz * speed, pull, lag)
+        for (action, state), speed, pull, lag in found
         if action not in grippers
     )
 

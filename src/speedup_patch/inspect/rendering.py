@@ -142,8 +142,11 @@ def _robot_limits(limits: RobotLimits) -> list[str]:
         for arm in limits.arms
     ]
     if limits.joints:
-        each = (f"{joint.name} {joint.per_second:.2f}/s ({joint.pull:.3f})" for joint in limits.joints)
-        lines.append(f"  joints (and how far targets run ahead of them): {', '.join(each)}")
+        each = (
+            f"{joint.name} {joint.per_second:.2f}/s ({joint.pull:.3f}, {joint.lag_steps:.1f} steps)"
+            for joint in limits.joints
+        )
+        lines.append(f"  joints (and how far, and how long, their targets run ahead of them): {', '.join(each)}")
     lines += [
         f"  gripper {grip.arm}: {_stroke_limit('opening', grip.opening)}; {_stroke_limit('closing', grip.closing)}"
         for grip in limits.grippers

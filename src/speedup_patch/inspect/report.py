@@ -118,11 +118,13 @@ class GripperLimit:
 
 @dataclass(frozen=True)
 class JointLimit:
-    """How fast a joint that is sent targets moves, and how far its target runs ahead of it; in the state's own unit."""
+    """How fast a joint that is sent targets moves, and how far its target runs ahead of it, in the state's own unit;
+    and by how many control steps it comes after its target."""
 
     name: str
     per_second: float
     pull: float
+    lag_steps: float
 
 
 @dataclass(frozen=True)
