@@ -85,6 +85,23 @@ def test_what_momentum_carries_is_taken_off_in_equal_parts(seed, rate):
     assert np.array_equal(untouched, chunk)
 
 
+@pytest.mark.parametrize("straight", [False, True])
+def test_what_momentum_makes_of_a_motion_leaves_room_for_more_of_it(straight):
+    chunk = np.zeros((12, 7))
+    chunk[:, 0], chunk[:, 1] = 0.8, 0.2
+    carried = np.zeros(7)
+    carried[0] = 0.3 * 6
+    warp, merging = uniform_warp(12, 2.0), Merging(straight=straight)
+    along = accelerate(DELTA_ROBOT, chunk, replace(warp, carried=carried), merging)
+    np.testing.assert_allclose(along.actions[:, 0], 1.0)  # 1.3 of 1.6, of which momentum makes 0.3
+    np.testing.assert_allclose(along.actions[:, 1], 0.4 * 1.3 / 1.6 if straight else 0.4)
+    np.testing.assert_allclose(along.lost[0], 6 * 0.3)
+    against = accelerate(DELTA_ROBOT, chunk, replace(warp, carried=-carried), merging)
+    plain = accelerate(DELTA_ROBOT, chunk, warp, merging)
+    assert np.array_equal(against.actions, plain.actions)  # never is room taken away
+    assert np.array_equal(against.lost, plain.lost)
+
+
 @given(st.integers(0, 1000), st.integers(1, 4), st.integers(0, 5))
 def test_targets_that_are_read_ahead_are_answered_in_phase(seed, rate, lag):
     chunk = np.cumsum(np.random.default_rng(seed).normal(size=(24, ALOHA.action_size)), axis=0)

@@ -61,6 +61,19 @@ def test_a_stroke_that_begins_while_something_is_held_is_left_out():
     limits = read_limits(ALOHA, dataclasses.replace(demonstrations, episodes=tuple(held))).grippers[0]
     assert limits.opening.strokes == 0  # fingers stood at 0.5 although they were told 0
     assert limits.closing.strokes == 4
+    assert limits.letting_go == 3 + 6  # 6 steps more at 0.1 until they are beyond 0.5, told to open from 0
+    assert read_limits(ALOHA, demonstrations).grippers[0].letting_go == 0  # nothing was held
+
+
+def test_letting_go_is_watched_only_until_the_gripper_is_told_to_close_again():
+    demonstrations = gripper_demonstrations(3, 0.1, 1)
+    never = []
+    for episode in demonstrations:
+        states, actions = episode.states.copy(), episode.actions.copy()
+        states[:, 6] = np.where(np.arange(STEPS) < 155, np.maximum(states[:, 6], 0.5), 0.5)
+        states[200:, 6], actions[180:, 6] = 1.0, 0.0  # what is held is closed upon again, and lost later
+        never.append(dataclasses.replace(episode, states=states, actions=actions))
+    assert read_limits(ALOHA, dataclasses.replace(demonstrations, episodes=tuple(never))).grippers[0].letting_go == 0
 
 
 def with_jumps(demonstrations, column, by):

@@ -74,10 +74,11 @@ def accelerate_along(
         low, high = robot.action_low[motions], robot.action_high[motions]
         # A chunk that is not shortened is left to the robot as it is.
         straight = np.asarray(merging.straight & (warp_lengths(positions) < chunks.shape[-2]))
-        within, lost[..., motions] = saturate(actions[..., motions], low, high, straight)
-        if carried is not None:  # after the cut, or what is cut off would be momentum's share
-            within = np.clip(within - _spread(carried[..., motions], positions, chunks.shape[-2]), low, high)
-        actions[..., motions] = within
+        off = np.zeros(1) if carried is None else _spread(carried[..., motions], positions, chunks.shape[-2])
+        # What is taken off leaves room at the limits for as much of the motion itself, and never takes any away.
+        room = low + np.minimum(off, 0.0), high + np.maximum(off, 0.0)
+        within, lost[..., motions] = saturate(actions[..., motions], *room, straight)
+        actions[..., motions] = np.clip(within - off, low, high)
     grippers = {column: delay for column, delay in delays.items() if isinstance(delay, GripperDelays)}
     if grippers:
         columns, measured = list(grippers), list(grippers.values())

@@ -31,6 +31,8 @@ JUMP = 0.5
 """Share of its range by which a gripper's command must change in one step to be a jump."""
 FREE = 0.25
 """A gripper follows its command freely when it is no further from it than this share of its range."""
+GAVE_WAY = 0.05
+"""Fingers have let go when they are further open than they held something by this share of their range."""
 APPROACH_SECONDS = 0.25
 """How long before a stroke the arm is watched."""
 
@@ -76,6 +78,10 @@ class GripperLimits:
     scale: "FingerScale"
     opening: StrokeLimits
     closing: StrokeLimits
+    letting_go: float = 0.0
+    """Within how many steps of a command to open fingers nearly always let go of what they hold: they press it first,
+    so that takes longer than ``opening.delay``. 0 where they were never seen to, and in patches from before this was
+    read."""
 
 
 @dataclass(frozen=True)
@@ -247,7 +253,21 @@ def _gripper_limits(robot: Robot, gripper: Gripper, episodes: list[Episode]) -> 
         replace(_stroke_limits(strokes[opens]), approach=_approach_speed(robot, gripper, episodes, opens))
         for opens in (True, False)
     )
-    return GripperLimits(scale, opening, closing)
+    return GripperLimits(scale, opening, closing, _letting_go(gripper, scale, episodes))
+
+
+def _letting_go(gripper: Gripper, scale: FingerScale, episodes: list[Episode]) -> float:
+    """What most openings of fingers that hold something take until these give way."""
+    steps: list[int] = []
+    for episode in episodes:
+        shown = scale.shown(episode.states[:, list(gripper.state)])
+        closes = told_strokes(gripper, episode.actions, opens=False)
+        for begin in (int(step) for step in told_strokes(gripper, episode.actions, opens=True)):
+            if shown[begin] <= FREE:
+                continue
+            until = closes[closes > begin].min(initial=len(shown))
+            steps += np.flatnonzero(shown[begin:until] > shown[begin] + GAVE_WAY)[:1].tolist()
+    return float(np.quantile(steps, REACHED_BY)) if steps else 0.0
 
 
 def _approach_speed(robot: Robot, gripper: Gripper, episodes: list[Episode], opens: bool) -> float | None:
@@ -300,6 +320,7 @@ def limits_from_json(document: Any, robot: Robot) -> Limits:
                     FingerScale(tuple(part["scale"]["signs"]), part["scale"]["low"], part["scale"]["span"]),
                     StrokeLimits(**part["opening"]),
                     StrokeLimits(**part["closing"]),
+                    float(part.get("letting_go", 0.0)),
                 )
                 for part in document["grippers"]
             ),

@@ -7,6 +7,7 @@ import pytest
 
 from speedup_patch.baselines import FixedRate, OneRatePerChunk
 from speedup_patch.limits import ArmLimits, FingerScale, GripperLimits, Limits, StrokeLimits
+from speedup_patch.maths.momentum import free_motion
 from speedup_patch.observations import features, observe, plain_state_indices
 from speedup_patch.runtime.accelerator import (
     ATTEMPT_SECONDS,
@@ -152,6 +153,21 @@ def test_the_rest_of_the_way_is_told_with_a_stroke_as_far_as_the_action_limits_a
             assert np.array_equal(told, chunk(speed)[:PAUSE])
             assert abs(way - 2.0 * velocity) > GAIN * PAUSE
     assert reached == list(range(3, N - ANSWER))
+
+
+@pytest.mark.parametrize("stops_at", [4, 6, N])
+def test_a_hurried_arm_comes_to_rest_where_it_would_be_at_its_own_pace_when_its_fingers_answer(stops_at):
+    lags, gains = np.array(RUNNING_ON.arms[0].axis_lags), np.array(RUNNING_ON.arms[0].axis_gains)
+    slow = chunk(closes_at=5)
+    slow[stops_at:, :3] = 0.0
+    until_answer, rest = slow[: 5 + ANSWER, :3], np.zeros((100, 3))
+    after = free_motion(gains * slow[0, :3], np.concatenate([until_answer, rest]), lags, gains)
+    at_answer = after - lags * gains * until_answer[-1]  # which it has not followed yet
+    velocity = np.array([0.0045, 0, 0])
+    fast = observe(DELTA_ROBOT, state(velocity[0]), state())
+    told = Caution(DELTA_ROBOT, RUNNING_ON).slow_down(fast, slow, slow[0], LONG_AGO)
+    assert (told[:, 6] == CLOSED).all()
+    np.testing.assert_allclose(free_motion(velocity, np.concatenate([told[:, :3], rest]), lags, gains), at_answer)
 
 
 def test_a_stroke_is_waited_for_where_the_chunk_ends_before_its_fingers_answer():

@@ -46,6 +46,8 @@ def find_limits(view: View) -> tuple[RobotLimits | None, str | None]:
                 name,
                 _stroke(limit.opening, hz),
                 _stroke(limit.closing, hz),
+                limit.letting_go or None,
+                limit.letting_go / hz or None,
             )
             for name, limit in zip(named, limits.grippers, strict=True)
         ),

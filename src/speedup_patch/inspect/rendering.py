@@ -149,6 +149,11 @@ def _robot_limits(limits: RobotLimits) -> list[str]:
         lines.append(f"  joints (and how far, and how long, their targets run ahead of them): {', '.join(each)}")
     lines += [
         f"  gripper {grip.arm}: {_stroke_limit('opening', grip.opening)}; {_stroke_limit('closing', grip.closing)}"
+        + (
+            f"; what it holds it lets go of within {grip.letting_go_steps:.0f} steps ({grip.letting_go_seconds:.2f} s)"
+            if grip.letting_go_steps is not None and grip.letting_go_seconds is not None
+            else ""
+        )
         for grip in limits.grippers
     ]
     return lines + [

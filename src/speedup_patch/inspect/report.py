@@ -114,6 +114,9 @@ class GripperLimit:
     arm: str
     opening: StrokeLimit
     closing: StrokeLimit
+    letting_go_steps: float | None
+    """How long fingers that hold something press it on after they are told to open; None where none were seen to."""
+    letting_go_seconds: float | None
 
 
 @dataclass(frozen=True)

@@ -86,13 +86,14 @@ def merge_delta_rotation(
 
 def saturate(
     actions: Float[np.ndarray, "*B l D"],
-    low: Float[np.ndarray, " D"],
-    high: Float[np.ndarray, " D"],
+    low: Float[np.ndarray, "*L D"],
+    high: Float[np.ndarray, "*L D"],
     straight: bool | Bool[np.ndarray, "*#B"] = False,
 ) -> tuple[Float[np.ndarray, "*B l D"], Float[np.ndarray, "*B D"]]:
     """(actions cut to their limits, how much was cut off each dimension in total over the l actions).
 
-    Where ``straight``, all dimensions of an action are cut by the same share, for limits around zero.
+    Limits may differ from action to action. Where ``straight``, all dimensions of an action are cut by the same share,
+    for limits around zero.
     """
     kept = actions
     if np.any(straight):

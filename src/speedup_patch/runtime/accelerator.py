@@ -160,16 +160,24 @@ class ChunkAccelerator:
         self._sent: tuple[Float[np.ndarray, " O"], Float[np.ndarray, "l A"]] | None = None
         self._last: Float[np.ndarray, " A"] | None = None
         self._strokes_ago = [np.inf] * len(self.engine.robot.grippers)
+        self._held: list[float | None] = [None] * len(self.engine.robot.grippers)
         self._paused = 0
         self._holds = 0
 
     def _remember(self, o: Float[np.ndarray, " O"], sent: Float[np.ndarray, "l A"]) -> None:
         """What was sent, and where it was sent from."""
-        commands = sent if self._last is None else np.concatenate([self._last[None], sent])
+        commands, caution = (
+            sent if self._last is None else np.concatenate([self._last[None], sent]),
+            self.engine.caution,
+        )
+        holding = None if caution is None else caution.holding(split_observation(o)[0])
         for number, gripper in enumerate(self.engine.robot.grippers):
-            strokes = [step for opens in (True, False) for step in told_strokes(gripper, commands, opens)]
-            ago = len(commands) - max(strokes) if strokes else self._strokes_ago[number] + len(sent)
+            opened, closed = (told_strokes(gripper, commands, opens).max(initial=0) for opens in (True, False))
+            stroke = max(opened, closed)
+            ago = len(commands) - stroke if stroke else self._strokes_ago[number] + len(sent)
             self._strokes_ago[number] = float(ago)
+            if stroke:
+                self._held[number] = holding[number] if holding and opened > closed else None
         self._executed = (o, sent, self._before)
         self._sent = (o, sent) if self._sent is None else (self._sent[0], np.concatenate([self._sent[1], sent]))
         self._last = sent[-1]
@@ -200,7 +208,19 @@ class ChunkAccelerator:
         actions = self._within_limits(actions)
         if actions is None:
             return _as_it_is(chunk, "resampling failed")
-        return _Choice(actions, warp.positions, None)
+        actions = actions[: self._until_release(o, actions)]
+        return _Choice(actions, warp.positions[: len(actions)], None)
+
+    def _until_release(self, o: Float[np.ndarray, " O"], actions: Float[np.ndarray, "l A"]) -> int:
+        """How many of the commands there are until fingers that hold something are told to open: what comes after may
+        take the arm away, and they let go late."""
+        caution, last = self.engine.caution, self._last
+        if caution is None or last is None:
+            return len(actions)
+        commands, robot = np.concatenate([last[None], actions]), self.engine.robot
+        holding = zip(robot.grippers, caution.holding(split_observation(o)[0]), strict=True)
+        strokes = [told_strokes(gripper, commands, True) for gripper, held in holding if held is not None]
+        return min([len(actions), *(int(told.min(initial=len(actions))) for told in strokes)])
 
     def _held_back(self, o: Float[np.ndarray, " O"]) -> bool:
         """Whether something holds an arm back that is told motions; counts how often it has been since it last moved
@@ -238,6 +258,9 @@ class ChunkAccelerator:
         caution, last = self.engine.caution, self._last
         if caution is None or last is None or self.max_rate == 1:
             return None
+        letting_go = caution.letting_go(split_observation(o)[0], chunk, last, self._held, self._strokes_ago)
+        if letting_go is not None:
+            return letting_go
         longest = self._steps(LONGEST_PAUSE_SECONDS)
         first = caution.slow_down(o, chunk, last, self._strokes_ago) if self._paused < longest else None
         self._paused = 0 if first is None else self._paused + len(first)

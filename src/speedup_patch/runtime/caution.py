@@ -12,9 +12,10 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Float
 
-from speedup_patch.limits import Limits, told_strokes
+from speedup_patch.limits import FREE, GAVE_WAY, Limits, told_strokes
 from speedup_patch.maths.momentum import free_motion
 from speedup_patch.observations import encoded_poses, split_observation
+from speedup_patch.retiming import finger_opening
 from speedup_patch.robots import Robot
 
 STALLED = 0.5
@@ -76,6 +77,38 @@ class Caution:
         told = [verdict for verdict in verdicts if verdict is not None]
         return any(told) if told else None
 
+    def holding(self, x: Float[np.ndarray, " X"]) -> list[float | None]:
+        """How far open the fingers of every gripper are on what they hold, if they were told to close; None for those
+        that let go at once, and where nothing is known of that."""
+        with_gripper = [number for number, arm in enumerate(self.robot.arms) if arm.gripper is not None]
+        grippers = zip(with_gripper, self.robot.grippers, self.limits.grippers, strict=True)
+        shown = [
+            float(finger_opening(self.robot, gripper, limit, x)) if arm in self.watched and limit.letting_go else 0.0
+            for arm, gripper, limit in grippers
+        ]
+        return [opening if opening > FREE else None for opening in shown]
+
+    def letting_go(
+        self,
+        x: Float[np.ndarray, " X"],
+        chunk: Float[np.ndarray, "n A"],
+        last: Float[np.ndarray, " A"],
+        held: Sequence[float | None],
+        strokes_ago: Sequence[float],
+    ) -> Float[np.ndarray, "m A"] | None:
+        """The first commands of the chunk as they are, for fingers that were told to open but still hold what they held
+        then, so that the arm does not leave with it; None where there are none."""
+        first, found = chunk[: max(round(PAUSE_SECONDS * self.robot.control_hz), 1)].copy(), False
+        for gripper, limit, opening, ago in zip(
+            self.robot.grippers, self.limits.grippers, held, strokes_ago, strict=True
+        ):
+            if opening is None or ago > limit.letting_go:
+                continue
+            if float(finger_opening(self.robot, gripper, limit, x)) <= opening + GAVE_WAY:
+                first[:, gripper.action] = last[gripper.action]
+                found = True
+        return first if found else None
+
     def slow_down(
         self,
         o: Float[np.ndarray, " O"],
@@ -111,7 +144,9 @@ class Caution:
                 # that they are not in it is waited for: policies put such strokes off.
                 answered = begin + round(stroke.delay)
                 told = rested and answered <= len(chunk)
-                arriving = self._arriving(number, o, first, chunk[pause:answered], stroke.approach) if told else None
+                arriving = (
+                    self._arriving(number, o, chunk[: max(answered, pause)], pause, stroke.approach) if told else None
+                )
                 if arriving is not None:
                     arriving[:, gripper.action] = chunk[begin, gripper.action]
                     return arriving
@@ -124,22 +159,27 @@ class Caution:
         self,
         number: int,
         o: Float[np.ndarray, " O"],
-        first: Float[np.ndarray, "m A"],
-        rest: Float[np.ndarray, "r A"],
+        commands: Float[np.ndarray, "r A"],
+        pause: int,
         aside: float,
     ) -> Float[np.ndarray, "m A"] | None:
-        """The ``first`` commands, and with them what an arm does not run on by itself of the ``rest``, so that it gets
-        as far as that leads; None where no commands can do that, or where it ends further beside it than ``aside``."""
+        """The first ``pause`` of these commands, and with them what an arm does not run on by itself of the others, so
+        that it gets as far as all of them would lead it at their own pace; None where no commands can do that, or where
+        it ends further beside that place than ``aside``.
+
+        At that pace an arm enters the commands as fast as the first of them makes it, and lags behind the last.
+        """
         arm, columns = self.limits.arms[number], list(self.robot.translations[number] or ())
         if not arm.axis_lags:
             return None
         gains, velocity = np.array(arm.axis_gains), encoded_poses(self.robot, split_observation(o)[1])[number, :3]
-        left = gains * rest[:, columns].sum(axis=0) - np.array(arm.axis_lags) * velocity
+        told, arriving = commands[:, columns], commands[:pause].copy()
+        faster = velocity - gains * (told[0] - told[-1])
+        left = gains * told[pause:].sum(axis=0) - np.array(arm.axis_lags) * faster
         forward = velocity / np.linalg.norm(velocity)
         ahead = max(float(left @ forward), 0.0) * forward
         beside = left - float(left @ forward) * forward
-        arriving = first.copy()
-        arriving[:, columns] += ahead / gains / len(first)
+        arriving[:, columns] += ahead / gains / len(arriving)
         low, high = self.robot.action_low[columns], self.robot.action_high[columns]
         within = bool(((arriving[:, columns] >= low) & (arriving[:, columns] <= high)).all())
         return arriving if within and float(np.linalg.norm(beside)) <= aside else None
