@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from speedup_patch.baselines import FixedRate, OneRatePerChunk
-from speedup_patch.limits import ArmLimits, FingerScale, GripperLimits, Limits, StrokeLimits
+from speedup_patch.limits import FREE, GAVE_WAY, ArmLimits, FingerScale, GripperLimits, Limits, StrokeLimits
 from speedup_patch.maths.momentum import free_motion
 from speedup_patch.observations import features, observe, plain_state_indices
 from speedup_patch.runtime.accelerator import (
@@ -208,6 +208,59 @@ def test_the_accelerator_knows_how_long_ago_strokes_were_told():
     assert (flapping.actions[:, 6] == CLOSED).all()  # opens in full flight, fingers still closing: not yet
     runs.reset()
     assert runs._strokes_ago == [np.inf]
+
+
+HELD = 0.5
+LETS_GO = replace(LIMITS, grippers=(replace(LIMITS.grippers[0], letting_go=5.0),))
+"""The same gripper, when it is also known that it lets go of what it holds within five steps."""
+
+
+CREEPS = 0.05
+"""A motion too short to tell whether anything holds the arm back."""
+
+
+def holding(opening=HELD):
+    return np.append(state()[:6], opening)
+
+
+def releasing(limits):
+    """An accelerator that was last told to close, on something."""
+    engine = Engine(
+        DELTA_ROBOT,
+        lambda: OneRatePerChunk(FixedRate(2.0)),
+        world_model=ObedientArm(),
+        caution=Caution(DELTA_ROBOT, limits),
+    )
+    runs, grips = ChunkAccelerator(engine), chunk(speed=0.0, begins=CLOSED)
+    runs.shorten(grips, holding(), holding())
+    return runs
+
+
+def test_an_arm_does_not_leave_with_what_its_fingers_have_yet_to_let_go_of():
+    runs, leaves = releasing(LETS_GO), chunk(CREEPS, closes_at=3, begins=CLOSED)
+    told = runs.shorten(leaves, holding(), holding())
+    assert told.actions[:, 6].tolist() == [CLOSED, OPEN]  # what comes after the stroke is asked for again
+    assert told.positions.tolist() == [2.0, 4.0]
+    for last in (OPEN, CLOSED):  # not even a policy that wants it back calls the stroke back
+        waits = runs.shorten(chunk(CREEPS, begins=last), holding(), holding())
+        assert np.array_equal(waits.actions[:, :6], chunk(CREEPS)[:PAUSE, :6])
+        assert (waits.actions[:, 6] == OPEN).all()
+    assert len(runs.shorten(chunk(CREEPS), holding(), holding()).actions) == PAUSE
+    assert len(runs.shorten(chunk(CREEPS), holding(), holding()).actions) == N // 2  # it takes no longer than that
+
+
+def test_an_arm_leaves_as_soon_as_its_fingers_have_let_go():
+    for opening, length in ((HELD + 0.8 * GAVE_WAY, PAUSE), (HELD + 1.2 * GAVE_WAY, N // 2)):
+        runs = releasing(LETS_GO)
+        runs.shorten(chunk(CREEPS, closes_at=3, begins=CLOSED), holding(), holding())
+        assert len(runs.shorten(chunk(CREEPS), holding(opening=opening), holding(opening=opening)).actions) == length
+
+
+def test_nothing_is_waited_for_where_nothing_is_held_or_known():
+    for limits, opening in ((LIMITS, HELD), (LETS_GO, 0.9 * FREE)):
+        runs, at = releasing(limits), holding(opening=opening)
+        assert len(runs.shorten(chunk(CREEPS, closes_at=3, begins=CLOSED), at, at).actions) == N // 2
+        assert len(runs.shorten(chunk(CREEPS), at, at).actions) == N // 2
 
 
 def test_an_arm_that_pushes_in_vain_is_given_the_policys_own_chunk_even_where_that_was_foretold():

@@ -45,6 +45,16 @@ class Caution:
         """The arms that motions move as commanded."""
         return tuple(number for number, arm in enumerate(self.limits.arms) if arm.gain > 0)
 
+    @cached_property
+    def pause(self) -> int:
+        """How many commands of a chunk run as they are before the policy is asked again."""
+        return max(round(PAUSE_SECONDS * self.robot.control_hz), 1)
+
+    @cached_property
+    def _with_gripper(self) -> list[int]:
+        """The arms that have one, in the order of the grippers."""
+        return [number for number, arm in enumerate(self.robot.arms) if arm.gripper is not None]
+
     def stalled(
         self, start: Float[np.ndarray, " X"], foretold: Float[np.ndarray, "l X"], now: Float[np.ndarray, " X"]
     ) -> bool:
@@ -80,13 +90,11 @@ class Caution:
     def holding(self, x: Float[np.ndarray, " X"]) -> list[float | None]:
         """How far open the fingers of every gripper are on what they hold, if they were told to close; None for those
         that let go at once, and where nothing is known of that."""
-        with_gripper = [number for number, arm in enumerate(self.robot.arms) if arm.gripper is not None]
-        grippers = zip(with_gripper, self.robot.grippers, self.limits.grippers, strict=True)
-        shown = [
-            float(finger_opening(self.robot, gripper, limit, x)) if arm in self.watched and limit.letting_go else 0.0
-            for arm, gripper, limit in grippers
-        ]
-        return [opening if opening > FREE else None for opening in shown]
+        found: list[float | None] = []
+        for arm, gripper, limit in zip(self._with_gripper, self.robot.grippers, self.limits.grippers, strict=True):
+            shown = float(finger_opening(self.robot, gripper, limit, x[None])[0])
+            found.append(shown if arm in self.watched and limit.letting_go and shown > FREE else None)
+        return found
 
     def letting_go(
         self,
@@ -98,16 +106,19 @@ class Caution:
     ) -> Float[np.ndarray, "m A"] | None:
         """The first commands of the chunk as they are, for fingers that were told to open but still hold what they held
         then, so that the arm does not leave with it; None where there are none."""
-        first, found = chunk[: max(round(PAUSE_SECONDS * self.robot.control_hz), 1)].copy(), False
-        for gripper, limit, opening, ago in zip(
-            self.robot.grippers, self.limits.grippers, held, strokes_ago, strict=True
-        ):
-            if opening is None or ago > limit.letting_go:
-                continue
-            if float(finger_opening(self.robot, gripper, limit, x)) <= opening + GAVE_WAY:
-                first[:, gripper.action] = last[gripper.action]
-                found = True
-        return first if found else None
+        grippers = zip(self.robot.grippers, self.limits.grippers, held, strokes_ago, strict=True)
+        pressing = [
+            gripper.action
+            for gripper, limit, opening, ago in grippers
+            if opening is not None
+            and ago <= limit.letting_go
+            and finger_opening(self.robot, gripper, limit, x[None])[0] <= opening + GAVE_WAY
+        ]
+        if not pressing:
+            return None
+        first = chunk[: self.pause].copy()
+        first[:, pressing] = last[pressing]
+        return first
 
     def slow_down(
         self,
@@ -124,10 +135,8 @@ class Caution:
         itself or because the rest of the way is told with the stroke; else it is left as it was.
         """
         speeds = np.linalg.norm(encoded_poses(self.robot, split_observation(o)[1])[:, :3], axis=-1)
-        pause = max(round(PAUSE_SECONDS * self.robot.control_hz), 1)
-        with_gripper = [number for number, arm in enumerate(self.robot.arms) if arm.gripper is not None]
-        commands = np.concatenate([last[None], chunk])
-        watched = zip(with_gripper, self.robot.grippers, self.limits.grippers, strokes_ago, strict=True)
+        commands, pause = np.concatenate([last[None], chunk]), self.pause
+        watched = zip(self._with_gripper, self.robot.grippers, self.limits.grippers, strokes_ago, strict=True)
         for number, gripper, limit, ago in watched:
             if number not in self.watched:
                 continue
