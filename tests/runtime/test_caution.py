@@ -159,6 +159,7 @@ def test_the_rest_of_the_way_is_told_with_a_stroke_as_far_as_the_action_limits_a
 def test_a_hurried_arm_comes_to_rest_where_it_would_be_at_its_own_pace_when_its_fingers_answer(stops_at):
     lags, gains = np.array(RUNNING_ON.arms[0].axis_lags), np.array(RUNNING_ON.arms[0].axis_gains)
     slow = chunk(closes_at=5)
+    slow[:, 1] = 0.03  # a little beside the arm's way
     slow[stops_at:, :3] = 0.0
     until_answer, rest = slow[: 5 + ANSWER, :3], np.zeros((100, 3))
     after = free_motion(gains * slow[0, :3], np.concatenate([until_answer, rest]), lags, gains)

@@ -173,8 +173,8 @@ class Caution:
         aside: float,
     ) -> Float[np.ndarray, "m A"] | None:
         """The first ``pause`` of these commands, and with them what an arm does not run on by itself of the others, so
-        that it gets as far as all of them would lead it at their own pace; None where no commands can do that, or where
-        it ends further beside that place than ``aside``.
+        that it gets to where all of them would lead it at their own pace, or past it; None where no commands can do
+        that, or where that place lies further beside the arm's way than ``aside``.
 
         At that pace an arm enters the commands as fast as the first of them makes it, and lags behind the last.
         """
@@ -186,9 +186,9 @@ class Caution:
         faster = velocity - gains * (told[0] - told[-1])
         left = gains * told[pause:].sum(axis=0) - np.array(arm.axis_lags) * faster
         forward = velocity / np.linalg.norm(velocity)
-        ahead = max(float(left @ forward), 0.0) * forward
         beside = left - float(left @ forward) * forward
-        arriving[:, columns] += ahead / gains / len(arriving)
+        missing = max(float(left @ forward), 0.0) * forward + beside
+        arriving[:, columns] += missing / gains / len(arriving)
         low, high = self.robot.action_low[columns], self.robot.action_high[columns]
         within = bool(((arriving[:, columns] >= low) & (arriving[:, columns] <= high)).all())
         return arriving if within and float(np.linalg.norm(beside)) <= aside else None
