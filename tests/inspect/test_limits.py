@@ -41,6 +41,21 @@ def text(found) -> str:
     return capture.get()
 
 
+def test_how_long_fingers_press_what_they_hold_is_shown() -> None:
+    episode, steps = reach(), np.arange(100)
+    opening = np.where(steps < 67, 0.5, np.minimum(0.5 + (steps - 66) / STROKE, 1.0))
+    states, actions = episode.states.copy(), episode.actions.copy()
+    states[:, 6], states[:, 7] = 0.04 * opening, -0.04 * opening
+    actions[:, 6] = np.where((steps < 20) | (steps >= 60), -1.0, 1.0)
+    demonstrations = Demonstrations((reach(), replace(episode, states=states, actions=actions)), HZ, "panda_libero")
+    found = inspect_demonstrations(demonstrations, PANDA_LIBERO)
+    assert found.limits is not None
+    (gripper,) = found.limits.grippers
+    assert gripper.letting_go_steps == 7  # told at step 60, and further open at step 67
+    assert gripper.letting_go_seconds == pytest.approx(7 / HZ)
+    assert "what it holds it lets go of within 7 steps (0.35 s)" in text(found)
+
+
 def test_speeds_and_strokes_are_those_of_the_data_in_seconds() -> None:
     found = inspect_demonstrations(reaches(), PANDA_LIBERO)
     assert found.limits is not None
@@ -61,6 +76,8 @@ def test_speeds_and_strokes_are_those_of_the_data_in_seconds() -> None:
     assert f"arm {arm.arm}: 0.20 m/s, 0.40 rad/s" in shown
     assert "behind its commands" not in shown
     assert "no opening in free motion; closing starts after" in shown
+    assert (gripper.letting_go_steps, gripper.letting_go_seconds) == (None, None)
+    assert "lets go" not in shown
     assert "3 strokes, the command jumps" in shown
 
 
