@@ -32,6 +32,7 @@ LIBERO_NAMES = {
     "mpc:PATCH": "greedy MPC over our retimings",
     "PATCH": "**SuP, our defaults**",
     "without-lead:PATCH": "without reading grippers ahead",
+    "without-letting-go:PATCH": "without waiting for fingers to let go",
     "without-limit:PATCH": "without the limits on fingers",
     "without-momentum:PATCH": "without taking momentum off",
     "without-retiming:PATCH": "without retiming inside the chunk",

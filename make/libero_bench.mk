@@ -65,7 +65,7 @@ bench-libero: $(LIBERO_READY) | $(LIBERO_POLICIES) $(LIBERO_PATCHES)  ## Make th
 
 bench-libero-ablation: $(LIBERO_READY) | $(LIBERO_PATCHES)  ## Measure what each part of the default is worth on LIBERO: 40 paired seeds per suite
 	$(LIBERO_SUP) bench libero --parts main --episodes 40 --out benchmarks/results/ablation_libero --schedulers base PATCH \
-		without-lead:PATCH without-limit:PATCH without-momentum:PATCH without-retiming:PATCH without-running-on:PATCH \
-		without-second:PATCH retime:PATCH $(BENCH_LIBERO)
+		without-lead:PATCH without-letting-go:PATCH without-limit:PATCH without-momentum:PATCH without-retiming:PATCH \
+		without-running-on:PATCH without-second:PATCH retime:PATCH $(BENCH_LIBERO)
 
 .PHONY: bench-libero bench-libero-ablation

@@ -244,7 +244,7 @@ def test_where_arms_are_told_motions_the_second_opinion_is_the_world_models(patc
     assert len(chosen) < N
 
 
-def test_a_patch_can_be_run_as_if_it_did_not_know_how_far_arms_run_on(patch_folder, tmp_path):
+def test_a_patch_can_be_run_as_if_it_did_not_know_what_was_measured(patch_folder, tmp_path):
     if not isinstance(load_patch(patch_folder).choices, Retimings):
         with pytest.raises(InputError, match="only a patch that retimes"):
             find_engine(f"without-running-on:{patch_folder}", ALOHA)
@@ -254,11 +254,19 @@ def test_a_patch_can_be_run_as_if_it_did_not_know_how_far_arms_run_on(patch_fold
     description = json.loads((told / "patch.json").read_text())
     for arm in description["limits"]["arms"]:
         arm.update(gain=0.01, axis_lags=[2.0, 1.0, 1.0], axis_gains=[0.01] * 3)
+    for gripper in description["limits"]["grippers"]:
+        gripper.update(letting_go=7.0)
     (told / "patch.json").write_text(json.dumps(description))
-    known, unknown = (find_engine(f"{part}{told}", ALOHA).caution.limits for part in ("", "without-running-on:"))
+    known, not_running_on, not_letting_go = (
+        find_engine(f"{part}{told}", ALOHA).caution.limits
+        for part in ("", "without-running-on:", "without-letting-go:")
+    )
     assert all(arm.axis_lags == (2.0, 1.0, 1.0) for arm in known.arms)
-    assert all(arm.axis_lags == arm.axis_gains == () for arm in unknown.arms)
-    assert [arm.gain for arm in unknown.arms] == [arm.gain for arm in known.arms]
+    assert all(arm.axis_lags == arm.axis_gains == () for arm in not_running_on.arms)
+    assert [arm.gain for arm in not_running_on.arms] == [arm.gain for arm in known.arms]
+    assert all(gripper.letting_go == 7.0 for gripper in known.grippers + not_running_on.grippers)
+    assert all(gripper.letting_go == 0.0 for gripper in not_letting_go.grippers)
+    assert not_letting_go.arms == known.arms
 
 
 def test_a_part_that_cannot_be_left_out_is_named(patch_folder):

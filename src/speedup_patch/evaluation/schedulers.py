@@ -17,8 +17,9 @@ from speedup_patch.runtime.patch_folder import LoadedPatch, load_patch
 
 SPEC_HELP = (
     "base, fixed:RATE, mpc:PATCH, speedcap:PATCH, retime:PATCH, a PATCH folder, without-keeping-up:PATCH, "
-    "without-lead:PATCH, without-limit:PATCH, without-momentum:PATCH, without-retiming:PATCH, "
-    "without-running-on:PATCH, without-second:PATCH, with-joint-lead:PATCH, or dwell+ before any of them"
+    "without-lead:PATCH, without-letting-go:PATCH, without-limit:PATCH, without-momentum:PATCH, "
+    "without-retiming:PATCH, without-running-on:PATCH, without-second:PATCH, with-joint-lead:PATCH, or dwell+ before "
+    "any of them"
 )
 
 
@@ -46,9 +47,8 @@ def find_engine(spec: str, robot: Robot) -> Engine:
         patch = load_patch(Path(rest), robot)
         part = kind.removeprefix("without-")
         options = _ablated(patch, part, spec)
-        return patch_engine(
-            _not_running_on(patch) if part == "running-on" else patch, options, second_opinion=part != "second"
-        )
+        unaware = FORGETTING[part](patch) if part in FORGETTING else patch
+        return patch_engine(unaware, options, second_opinion=part != "second")
     if kind == "with-joint-lead" and rest:
         patch = load_patch(Path(rest), robot)
         return patch_engine(patch, _led(patch, spec))
@@ -83,15 +83,13 @@ def _ablated(patch: LoadedPatch, part: str, spec: str) -> Candidates:
     choices = patch.choices
     if not isinstance(choices, Retimings):
         raise InputError(f"scheduler {spec!r}: only a patch that retimes has parts to leave out")
-    if part in ("running-on", "second"):
+    if part in FORGETTING or part == "second":
         return patch.candidates
     if part == "retiming":
         return bind(Rates(), patch.robot, patch.limits, lead=choices.common.gripper_lead)
     if part not in PARTS:
-        known = ", ".join(PARTS)
-        raise InputError(
-            f"scheduler {spec!r}: what can be left out is {known}, retiming, running-on or second, not {part!r}"
-        )
+        known = ", ".join([*PARTS, *FORGETTING])
+        raise InputError(f"scheduler {spec!r}: what can be left out is {known}, retiming or second, not {part!r}")
     common = replace(choices.common, **{PARTS[part]: False})
     return bind(replace(choices, common=common), patch.robot, patch.limits)
 
@@ -109,6 +107,19 @@ def _not_running_on(patch: LoadedPatch) -> LoadedPatch:
     """The patch as if it did not know how far its arms run on along each axis, and how far they get in free motion."""
     arms = tuple(replace(arm, axis_lags=(), axis_gains=()) for arm in patch.limits.arms)
     return replace(patch, limits=replace(patch.limits, arms=arms))
+
+
+def _not_letting_go(patch: LoadedPatch) -> LoadedPatch:
+    """The patch as if it did not know that fingers press what they hold for a while after they are told to open."""
+    grippers = tuple(replace(gripper, letting_go=0.0) for gripper in patch.limits.grippers)
+    return replace(patch, limits=replace(patch.limits, grippers=grippers))
+
+
+FORGETTING: dict[str, Callable[[LoadedPatch], LoadedPatch]] = {
+    "letting-go": _not_letting_go,
+    "running-on": _not_running_on,
+}
+"""What a patch can be run without by not knowing what was measured for it."""
 
 
 def _number(text: str, spec: str) -> float:
