@@ -166,10 +166,7 @@ class ChunkAccelerator:
 
     def _remember(self, o: Float[np.ndarray, " O"], sent: Float[np.ndarray, "l A"]) -> None:
         """What was sent, and where it was sent from."""
-        commands, caution = (
-            sent if self._last is None else np.concatenate([self._last[None], sent]),
-            self.engine.caution,
-        )
+        commands, caution = self._with_last(sent), self.engine.caution
         holding = None if caution is None else caution.holding(split_observation(o)[0])
         for number, gripper in enumerate(self.engine.robot.grippers):
             opened, closed = (told_strokes(gripper, commands, opens).max(initial=0) for opens in (True, False))
@@ -182,6 +179,10 @@ class ChunkAccelerator:
         self._sent = (o, sent) if self._sent is None else (self._sent[0], np.concatenate([self._sent[1], sent]))
         self._last = sent[-1]
         self._before = np.concatenate([self._before, sent])[len(sent) :]
+
+    def _with_last(self, commands: Float[np.ndarray, "l A"]) -> Float[np.ndarray, "m A"]:
+        """The command that was sent last, if any was, and these."""
+        return commands if self._last is None else np.concatenate([self._last[None], commands])
 
     def _choose(self, o: Float[np.ndarray, " O"], chunk: Float[np.ndarray, "n A"]) -> _Choice:
         engine = self.engine
@@ -214,13 +215,15 @@ class ChunkAccelerator:
     def _until_release(self, o: Float[np.ndarray, " O"], actions: Float[np.ndarray, "l A"]) -> int:
         """How many of the commands there are until fingers that hold something are told to open: what comes after may
         take the arm away, and they let go late."""
-        caution, last = self.engine.caution, self._last
-        if caution is None or last is None:
+        caution = self.engine.caution
+        if caution is None or self._last is None:
             return len(actions)
-        commands, robot = np.concatenate([last[None], actions]), self.engine.robot
-        holding = zip(robot.grippers, caution.holding(split_observation(o)[0]), strict=True)
-        strokes = [told_strokes(gripper, commands, True) for gripper, held in holding if held is not None]
-        return min([len(actions), *(int(told.min(initial=len(actions))) for told in strokes)])
+        commands, until = self._with_last(actions), len(actions)
+        holding = caution.holding(split_observation(o)[0])
+        for gripper, held in zip(self.engine.robot.grippers, holding, strict=True):
+            if held is not None:
+                until = int(told_strokes(gripper, commands, opens=True).min(initial=until))
+        return until
 
     def _held_back(self, o: Float[np.ndarray, " O"]) -> bool:
         """Whether something holds an arm back that is told motions; counts how often it has been since it last moved
@@ -244,7 +247,7 @@ class ChunkAccelerator:
         """What an arm that is held back is given of its chunk: the first commands; or all when those were in vain, for
         what frees it may come late in the chunk, and when a gripper is to open or close in it, which the policy might
         put off if it were asked again before."""
-        commands = chunk if self._last is None else np.concatenate([self._last[None], chunk])
+        commands = self._with_last(chunk)
         strokes = [told_strokes(g, commands, opens) for g in self.engine.robot.grippers for opens in (True, False)]
         tried = self._holds % (SHORT_ATTEMPTS + 1) == 0
         whole = self.max_rate == 1 or tried or any(len(told) for told in strokes)
