@@ -69,8 +69,9 @@ def chunk(speed=0.3, closes_at=None, begins=OPEN):
     return made
 
 
-def accelerator(**more):
-    engine = Engine(DELTA_ROBOT, lambda: OneRatePerChunk(FixedRate(2.0)), world_model=ObedientArm(), caution=CAUTION)
+def accelerator(caution=CAUTION, rate=2.0, world_model=None, **more):
+    model = world_model or ObedientArm()
+    engine = Engine(DELTA_ROBOT, lambda: OneRatePerChunk(FixedRate(rate)), world_model=model, caution=caution)
     return ChunkAccelerator(engine, **more)
 
 
@@ -194,13 +195,7 @@ def test_fingers_that_are_still_at_a_stroke_are_not_called_back():
 
 
 def test_the_accelerator_knows_how_long_ago_strokes_were_told():
-    engine = Engine(
-        DELTA_ROBOT,
-        lambda: OneRatePerChunk(FixedRate(1.0)),
-        world_model=ObedientArm(),
-        caution=Caution(DELTA_ROBOT, RUNNING_ON),
-    )
-    runs, x = ChunkAccelerator(engine), 0.0
+    runs, x = accelerator(Caution(DELTA_ROBOT, RUNNING_ON), rate=1.0), 0.0
     for made, ago in ((chunk(), np.inf), (chunk(closes_at=N - 1), 1.0), (chunk(begins=CLOSED), 1.0 + N)):
         runs.shorten(made, state(x), state(x))
         x += GAIN * made[:, 0].sum()
@@ -214,8 +209,6 @@ def test_the_accelerator_knows_how_long_ago_strokes_were_told():
 HELD = 0.5
 LETS_GO = replace(LIMITS, grippers=(replace(LIMITS.grippers[0], letting_go=5.0),))
 """The same gripper, when it is also known that it lets go of what it holds within five steps."""
-
-
 CREEPS = 0.05
 """A motion too short to tell whether anything holds the arm back."""
 
@@ -226,13 +219,7 @@ def holding(opening=HELD):
 
 def releasing(limits):
     """An accelerator that was last told to close, on something."""
-    engine = Engine(
-        DELTA_ROBOT,
-        lambda: OneRatePerChunk(FixedRate(2.0)),
-        world_model=ObedientArm(),
-        caution=Caution(DELTA_ROBOT, limits),
-    )
-    runs, grips = ChunkAccelerator(engine), chunk(speed=0.0, begins=CLOSED)
+    runs, grips = accelerator(Caution(DELTA_ROBOT, limits)), chunk(speed=0.0, begins=CLOSED)
     runs.shorten(grips, holding(), holding())
     return runs
 
@@ -272,14 +259,8 @@ def test_an_arm_that_pushes_in_vain_is_given_the_policys_own_chunk_even_where_th
             return super().rollout(observations, 0.0 * actions)
 
     limits = replace(LIMITS, arms=(replace(LIMITS.arms[0], axis_lags=(0.0,) * 3, axis_gains=(GAIN,) * 3),))
-    engine = Engine(
-        DELTA_ROBOT,
-        lambda: OneRatePerChunk(FixedRate(2.0)),
-        world_model=Pushing(),
-        caution=Caution(DELTA_ROBOT, limits),
-    )
     for share, reason in ((0.2, "held back"), (0.3, None)):
-        runs = ChunkAccelerator(engine)
+        runs = accelerator(Caution(DELTA_ROBOT, limits), world_model=Pushing())
         way = GAIN * runs.shorten(chunk(), state(), state()).actions[:, 0].sum()
         assert runs.shorten(chunk(), state(share * way), state(share * way)).reason == reason
 
@@ -298,13 +279,7 @@ def test_what_is_held_back_is_given_a_few_commands_and_after_a_few_times_the_who
 
 
 def test_an_arm_that_moves_freely_again_has_all_its_attempts_before_it():
-    engine = Engine(
-        DELTA_ROBOT,
-        lambda: OneRatePerChunk(FixedRate(2.0)),
-        world_model=ObedientArm(),
-        caution=Caution(DELTA_ROBOT, RUNNING_ON),
-    )
-    runs, lengths, x = ChunkAccelerator(engine), [], 0.0
+    runs, lengths, x = accelerator(Caution(DELTA_ROBOT, RUNNING_ON)), [], 0.0
     for moves in (True, False, False, True, False, False, False, False):
         sent = runs.shorten(chunk(), state(x), state(x))
         lengths.append(len(sent.actions))
@@ -322,8 +297,7 @@ def test_commands_that_say_nothing_alone_say_something_together_but_not_for_ever
 
     limits = replace(LIMITS, arms=(replace(LIMITS.arms[0], axis_lags=(0.0,) * 3, axis_gains=(GAIN,) * 3),))
     caution, short = Caution(DELTA_ROBOT, limits), chunk(speed=0.6)[:2]
-    engine = Engine(DELTA_ROBOT, lambda: OneRatePerChunk(FixedRate(2.0)), world_model=Pushing(), caution=caution)
-    runs = ChunkAccelerator(engine)
+    runs = accelerator(caution, world_model=Pushing())
     pressed = chunk(speed=0.04)  # half a command of 0.4 in all: less than tells anything
     reasons = [runs.shorten(pressed, state(), state()).reason for _ in range(5)]
     assert reasons == [None, None, None, "held back", None]

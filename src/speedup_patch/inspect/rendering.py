@@ -10,6 +10,7 @@ from rich.text import Text
 from speedup_patch.inspect.report import (
     ArmSpeed,
     Dimension,
+    GripperLimit,
     GripperUse,
     Inspection,
     Likeness,
@@ -149,11 +150,7 @@ def _robot_limits(limits: RobotLimits) -> list[str]:
         lines.append(f"  joints (and how far, and how long, their targets run ahead of them): {', '.join(each)}")
     lines += [
         f"  gripper {grip.arm}: {_stroke_limit('opening', grip.opening)}; {_stroke_limit('closing', grip.closing)}"
-        + (
-            f"; what it holds it lets go of within {grip.letting_go_steps:.0f} steps ({grip.letting_go_seconds:.2f} s)"
-            if grip.letting_go_steps is not None and grip.letting_go_seconds is not None
-            else ""
-        )
+        + _letting_go(grip)
         for grip in limits.grippers
     ]
     return lines + [
@@ -165,6 +162,12 @@ def _robot_limits(limits: RobotLimits) -> list[str]:
 def _axis_lags(lags: tuple[float, ...]) -> str:
     each = ", ".join(f"{axis} {lag:.1f}" for axis, lag in zip("xyz", lags, strict=False))
     return f" ({each})" if lags else ""
+
+
+def _letting_go(grip: GripperLimit) -> str:
+    if grip.letting_go_steps is None or grip.letting_go_seconds is None:
+        return ""
+    return f"; what it holds it lets go of within {grip.letting_go_steps:.0f} steps ({grip.letting_go_seconds:.2f} s)"
 
 
 def _stroke_limit(what: str, stroke: StrokeLimit) -> str:

@@ -257,7 +257,8 @@ class ChunkAccelerator:
         return max(round(seconds * self.engine.robot.control_hz), 1)
 
     def _pause(self, o: Float[np.ndarray, " O"], chunk: Float[np.ndarray, "n A"]) -> Float[np.ndarray, "m A"] | None:
-        """The first commands alone, where the arm is too fast for what comes after them."""
+        """The first commands alone, where the arm is too fast for what comes after them, or its fingers have yet to let
+        go before it may leave."""
         caution, last = self.engine.caution, self._last
         if caution is None or last is None or self.max_rate == 1:
             return None

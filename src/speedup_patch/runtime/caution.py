@@ -1,8 +1,9 @@
 """What to watch on a robot that is told motions (deltas), where a mistake is not brought back by the next command.
 
-Two things go wrong there that no chunk shows: an arm that something holds back is pressed harder and harder by merged
-motions, and an arm that is still fast when its gripper closes or opens does that elsewhere than the policy meant. But
-fingers answer late: an arm that will be where its gripper is to work by then may have the stroke told on the way.
+Three things go wrong there that no chunk shows. An arm that something holds back is pressed harder and harder by merged
+motions. An arm that is still fast when its gripper closes or opens does that elsewhere than the policy meant; but
+fingers answer late, so one that will be where its gripper is to work by then may have the stroke told on the way. And
+an arm that leaves before its fingers have let go takes along what it was to put down.
 """
 
 from collections.abc import Sequence
@@ -46,7 +47,7 @@ class Caution:
         return tuple(number for number, arm in enumerate(self.limits.arms) if arm.gain > 0)
 
     @cached_property
-    def pause(self) -> int:
+    def _pause(self) -> int:
         """How many commands of a chunk run as they are before the policy is asked again."""
         return max(round(PAUSE_SECONDS * self.robot.control_hz), 1)
 
@@ -88,8 +89,8 @@ class Caution:
         return any(told) if told else None
 
     def holding(self, x: Float[np.ndarray, " X"]) -> list[float | None]:
-        """How far open the fingers of every gripper are on what they hold, if they were told to close; None for those
-        that let go at once, and where nothing is known of that."""
+        """How far open the fingers of every gripper are, which is on what they hold if they were told to close; None
+        where they are closed on nothing to speak of, and where it is not known how late they let go."""
         found: list[float | None] = []
         for arm, gripper, limit in zip(self._with_gripper, self.robot.grippers, self.limits.grippers, strict=True):
             shown = float(finger_opening(self.robot, gripper, limit, x[None])[0])
@@ -116,7 +117,7 @@ class Caution:
         ]
         if not pressing:
             return None
-        first = chunk[: self.pause].copy()
+        first = chunk[: self._pause].copy()
         first[:, pressing] = last[pressing]
         return first
 
@@ -135,7 +136,7 @@ class Caution:
         itself or because the rest of the way is told with the stroke; else it is left as it was.
         """
         speeds = np.linalg.norm(encoded_poses(self.robot, split_observation(o)[1])[:, :3], axis=-1)
-        commands, pause = np.concatenate([last[None], chunk]), self.pause
+        commands, pause = np.concatenate([last[None], chunk]), self._pause
         watched = zip(self._with_gripper, self.robot.grippers, self.limits.grippers, strokes_ago, strict=True)
         for number, gripper, limit, ago in watched:
             if number not in self.watched:
