@@ -7,7 +7,7 @@ from speedup_patch.candidates import Rates, Retimings, bind
 from speedup_patch.errors import InputError
 from speedup_patch.limits import read_limits
 from speedup_patch.observations import feature_size, observe_episode
-from speedup_patch.relabel import JUMPING, find_starts, follow, predict_counterfactuals, relabel
+from speedup_patch.relabel import find_starts, follow, predict_counterfactuals, relabel
 from speedup_patch.retiming import Boldness
 from speedup_patch.robots import ALOHA
 from stand_ins import LaggingWorldModel, RememberingWorldModel, smooth_demonstrations
@@ -176,5 +176,5 @@ def test_fingers_whose_commands_jump_count_half_as_much():
         follow(ALOHA, limits, x, "in_step") for limits in (LIMITS, replace(LIMITS, grippers=tuple(grippers)))
     )
     assert np.array_equal(jumping[..., :7], plain[..., :7])
-    np.testing.assert_allclose(jumping[:, 0, 7], JUMPING * plain[:, 0, 7])
+    np.testing.assert_allclose(jumping[:, 0, 7], LIMITS.tuning.deviation.jumping * plain[:, 0, 7])
     assert np.array_equal(jumping[:, 1, 7], plain[:, 1, 7])

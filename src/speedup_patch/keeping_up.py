@@ -15,26 +15,24 @@ from speedup_patch.candidates import Choices, Retimings
 from speedup_patch.interfaces import WorldModel
 from speedup_patch.limits import Limits
 from speedup_patch.maths.retiming import warp_lengths
+from speedup_patch.retiming import RetimingConfig
 from speedup_patch.warp import Warp
 from speedup_patch.world_model.servo import Law, MovingJoints, Servo, ServoWorldModel
 
-SETTLED = 2
-"""Control steps after which a joint has to be in its place. Chosen on development seeds: brought there in one it is on
-its path more exactly in the world model, but episodes took longer, and at rates beyond 4 more insertions failed."""
 COMMANDS_TRIED = 17
 """Commands among which the one that brings a joint to its place is interpolated."""
 TRIED = np.linspace(-1.0, 1.0, COMMANDS_TRIED)[:, None]
 """These commands, as shares of the longest pull."""
-LEAST_WAY = 0.02
-"""A joint that has less than this share of its longest pull to go does not hold the others up."""
 CHUNKS_TOGETHER = 512
 """So many at once stay in a processor's cache."""
 
 
 def find_keeping_up(world_model: WorldModel, limits: Limits, choices: Choices) -> "KeepingUp | None":
     """What keeps joints on their path; None where these choices, or what was demonstrated, have none."""
-    wanted = isinstance(choices, Retimings) and choices.common.keep_up and limits.pulls
-    return KeepingUp(world_model, limits.pulls) if wanted and isinstance(world_model, ServoWorldModel) else None
+    if not isinstance(choices, Retimings) or not isinstance(world_model, ServoWorldModel):
+        return None
+    config = choices.common
+    return KeepingUp(world_model, limits.pulls, config) if config.keep_up and limits.pulls else None
 
 
 class KeepingUp:
@@ -43,8 +41,11 @@ class KeepingUp:
     ``pulls`` is how far targets were seen to run ahead of what they drive (see ``Limits.pulls``).
     """
 
-    def __init__(self, world_model: ServoWorldModel, pulls: tuple[float, ...]) -> None:
-        robot = world_model.robot
+    def __init__(
+        self, world_model: ServoWorldModel, pulls: tuple[float, ...], config: RetimingConfig | None = None
+    ) -> None:
+        robot, config = world_model.robot, config or RetimingConfig()
+        self._settled, self._least = config.joint_settled, config.least_joint
         fingers = {gripper.action for gripper in robot.grippers}
         joints = [number for number, action in enumerate(robot.drives) if action not in fingers]
         actions, states = (np.array(list(part))[joints] for part in (robot.drives.keys(), robot.drives.values()))
@@ -54,7 +55,7 @@ class KeepingUp:
         self._low, self._high = robot.action_low[actions], robot.action_high[actions]
 
     def pull(self, warp: Warp, actions: Float[np.ndarray, "l A"]) -> Float[np.ndarray, "l A"]:
-        """The commands with every joint told what, held for ``SETTLED`` steps, brings it to its place on the path then.
+        """The commands with every joint told what, held for ``joint_settled`` steps, brings it to its place on the path then.
 
         Nothing is pulled further than the chunk would, or at rate k than k times as far as demonstrated: where the path
         jumps, as it does where a chunk begins, all joints come late together rather than being thrown. Grippers are
@@ -95,10 +96,10 @@ class KeepingUp:
         # Features begin with the whole state where joints are servos (see ``why_no_servo``).
         path = paths[..., self._states].astype(np.float64)
         windows = np.diff(positions, prepend=0.0)
-        goals = _read_paths(path[:, 1:], _ahead(positions, windows, SETTLED - 1))
+        goals = _read_paths(path[:, 1:], _ahead(positions, windows, self._settled - 1))
         furthest = np.maximum(windows, 1.0)[..., None] * self._pulls
         told = commands[..., self._actions]
-        joints = _Joints(robots, path[:, 1], path[:, 1] - path[:, 0])
+        joints = _Joints(robots, path[:, 1], path[:, 1] - path[:, 0], self._settled, self._least)
         for row in range(told.shape[1]):
             told[:, row] = joints.towards(goals[:, row], furthest[:, row], told[:, row])
         kept = commands.copy()
@@ -126,7 +127,15 @@ class _Robots(NamedTuple):
 class _Joints:
     """The joints of some robots on their way, and what becomes of each at different commands."""
 
-    def __init__(self, robots: _Robots, places: Float[np.ndarray, "K J"], velocities: Float[np.ndarray, "K J"]) -> None:
+    def __init__(
+        self,
+        robots: _Robots,
+        places: Float[np.ndarray, "K J"],
+        velocities: Float[np.ndarray, "K J"],
+        settled: int,
+        least: float,
+    ) -> None:
+        self._settled, self._least = settled, least
         moving, self._shape = (places.reshape(-1), velocities.reshape(-1)), places.shape
         self._robots = robots
         self._joints = MovingJoints(robots.law, *moving, (places.size,))
@@ -141,11 +150,11 @@ class _Joints:
         pull = np.maximum(furthest.reshape(-1), np.abs(told.reshape(-1) - joints.place))
         commands = np.minimum(np.maximum(joints.place + TRIED * pull, self._robots.low), self._robots.high)
         trying.put(joints)
-        for _ in range(SETTLED):
+        for _ in range(self._settled):
             trying.push(commands)
         way = goal - joints.place
         reach = np.where(way > 0, trying.place[-1], trying.place[0]) - joints.place
-        counts = np.abs(way) > np.maximum(LEAST_WAY * pull, 1e-9)
+        counts = np.abs(way) > np.maximum(self._least * pull, 1e-9)
         shares = np.divide(reach, way, out=np.ones_like(way), where=counts).reshape(self._shape).min(axis=1)
         done = np.minimum(np.maximum(shares, 0.0), 1.0)[:, None] * way.reshape(self._shape)
         chosen = _command_for(joints.place + done.reshape(-1), commands, trying.place)

@@ -4,7 +4,7 @@ Everything is read from demonstrations, in units of one control step. The start 
 the first command says nothing about the demonstrator), and so are outliers: a limit is what most episodes reach.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from speedup_patch.data import Demonstrations, Episode, sent_actions
 from speedup_patch.errors import InputError
 from speedup_patch.maths.poses import pose_distance, rotation_distance
 from speedup_patch.robots import Gripper, Robot
+from speedup_patch.tuning import Tuning, WatchTuning, tuning_from_json
 
 START_UP_SECONDS = 0.5
 REACHED_BY = 0.9
@@ -25,14 +26,8 @@ SMALLEST_STROKE = 0.2
 """Share of its range that a gripper's command must cover to count as a stroke."""
 BRISK = 0.9
 """The share of all steps in which an end-effector is no more than brisk."""
-TOLERATED_SECONDS = 0.15
-"""How much of its own motion a robot may be away from its path; chosen on development seeds of both simulators."""
 JUMP = 0.5
 """Share of its range by which a gripper's command must change in one step to be a jump."""
-FREE = 0.25
-"""A gripper follows its command freely when it is no further from it than this share of its range."""
-GAVE_WAY = 0.05
-"""Fingers have let go when they are further open than they held something by this share of their range."""
 APPROACH_SECONDS = 0.25
 """How long before a stroke the arm is watched."""
 
@@ -97,14 +92,17 @@ class Limits:
     and in patches from before this was read."""
     lags: tuple[float, ...] = ()
     """By how many control steps each of them comes after its target; empty in patches from before this was read."""
+    tuning: Tuning = field(default_factory=Tuning)
+    """What was chosen by hand, and goes with these limits wherever they are used."""
 
     def tolerance(self, control_hz: float) -> float:
-        """How far (the paper's d) a robot may stray: what an end-effector moves in ``TOLERATED_SECONDS``, brisk."""
-        return TOLERATED_SECONDS * control_hz * max(arm.brisk for arm in self.arms)
+        """How far (the paper's d) a robot may stray: what a brisk end-effector moves in ``tolerated_seconds``."""
+        return self.tuning.deviation.tolerated_seconds * control_hz * max(arm.brisk for arm in self.arms)
 
 
-def read_limits(robot: Robot, demonstrations: Demonstrations) -> Limits:
-    """The limits of this robot as its demonstrations show them."""
+def read_limits(robot: Robot, demonstrations: Demonstrations, tuning: Tuning | None = None) -> Limits:
+    """The limits of this robot as its demonstrations show them; ``tuning`` is ours where none is given."""
+    tuning = tuning or Tuning()
     skip = round(START_UP_SECONDS * demonstrations.control_hz)
     longer = [episode for episode in demonstrations if len(episode) > skip + SMOOTHED + 1]
     if not longer:
@@ -123,9 +121,10 @@ def read_limits(robot: Robot, demonstrations: Demonstrations) -> Limits:
     return Limits(
         arms=arms,
         joints=tuple(_usual_top([joint[:, i] for joint in joints]) for i in range(len(driven))),
-        grippers=tuple(_gripper_limits(robot, gripper, longer) for gripper in robot.grippers),
+        grippers=tuple(_gripper_limits(robot, gripper, longer, tuning.watch) for gripper in robot.grippers),
         pulls=_pulls(robot, longer, skip),
         lags=joint_lags(robot, longer, skip),
+        tuning=tuning,
     )
 
 
@@ -242,31 +241,31 @@ def _crossing(path: Float[np.ndarray, " T"], level: float) -> float | None:
     return after - 1 + (level - path[after - 1]) / (path[after] - path[after - 1])
 
 
-def _gripper_limits(robot: Robot, gripper: Gripper, episodes: list[Episode]) -> GripperLimits:
+def _gripper_limits(robot: Robot, gripper: Gripper, episodes: list[Episode], watch: WatchTuning) -> GripperLimits:
     scale = _finger_scale(robot, gripper, episodes)
     strokes: dict[bool, list[Stroke]] = {True: [], False: []}
     for episode in episodes:
         told, shown = told_opening(gripper, episode.actions), scale.shown(episode.states[:, list(gripper.state)])
-        strokes[True] += _rising_strokes(told, shown)
-        strokes[False] += _rising_strokes(1.0 - told, 1.0 - shown)
+        strokes[True] += _rising_strokes(told, shown, watch.free)
+        strokes[False] += _rising_strokes(1.0 - told, 1.0 - shown, watch.free)
     opening, closing = (
         replace(_stroke_limits(strokes[opens]), approach=_approach_speed(robot, gripper, episodes, opens))
         for opens in (True, False)
     )
-    return GripperLimits(scale, opening, closing, _letting_go(gripper, scale, episodes))
+    return GripperLimits(scale, opening, closing, _letting_go(gripper, scale, episodes, watch))
 
 
-def _letting_go(gripper: Gripper, scale: FingerScale, episodes: list[Episode]) -> float:
+def _letting_go(gripper: Gripper, scale: FingerScale, episodes: list[Episode], watch: WatchTuning) -> float:
     """What most openings of fingers that hold something take until these give way."""
     steps: list[int] = []
     for episode in episodes:
         shown = scale.shown(episode.states[:, list(gripper.state)])
         closes = told_strokes(gripper, episode.actions, opens=False)
         for begin in (int(step) for step in told_strokes(gripper, episode.actions, opens=True)):
-            if shown[begin] <= FREE:
+            if shown[begin] <= watch.free:
                 continue
             until = closes[closes > begin].min(initial=len(shown))
-            steps += np.flatnonzero(shown[begin:until] > shown[begin] + GAVE_WAY)[:1].tolist()
+            steps += np.flatnonzero(shown[begin:until] > shown[begin] + watch.gave_way)[:1].tolist()
     return float(np.quantile(steps, REACHED_BY)) if steps else 0.0
 
 
@@ -282,8 +281,9 @@ def _approach_speed(robot: Robot, gripper: Gripper, episodes: list[Episode], ope
     return float(np.quantile(tops, REACHED_BY)) if tops else None
 
 
-def _rising_strokes(told: Float[np.ndarray, " T"], shown: Float[np.ndarray, " T"]) -> list[Stroke]:
-    """Every stroke upwards that begins with the fingers where the command is, until the command turns back."""
+def _rising_strokes(told: Float[np.ndarray, " T"], shown: Float[np.ndarray, " T"], free: float) -> list[Stroke]:
+    """Every stroke upwards that begins with the fingers no further than ``free`` from the command, until the command
+    turns back."""
     rising = np.diff(told, prepend=told[0]) > 1e-3
     strokes: list[Stroke] = []
     for begin in (int(i) for i in np.flatnonzero(rising[1:] & ~rising[:-1]) + 1):
@@ -293,7 +293,7 @@ def _rising_strokes(told: Float[np.ndarray, " T"], shown: Float[np.ndarray, " T"
         whole = told[until - 1] - told[start] > SMALLEST_STROKE
         if (
             whole
-            and abs(shown[start] - told[start]) < FREE
+            and abs(shown[start] - told[start]) < free
             and shown[start:until].max() - shown[start] > SMALLEST_STROKE / 2
         ):
             strokes.append(Stroke(told[start:until], shown[start:until]))
@@ -326,6 +326,7 @@ def limits_from_json(document: Any, robot: Robot) -> Limits:
             ),
             pulls=tuple(float(pull) for pull in document.get("pulls", ())),
             lags=tuple(float(lag) for lag in document.get("lags", ())),
+            tuning=tuning_from_json(document.get("tuning", {})),
         )
     except (KeyError, TypeError) as error:
         raise InputError(f"the description of a robot's limits is damaged: {error!r}") from error

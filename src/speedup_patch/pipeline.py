@@ -24,6 +24,7 @@ from speedup_patch.scheduler.config import SchedulerConfig
 from speedup_patch.scheduler.training import train_scheduler
 from speedup_patch.trained_patch import TrainedPatch
 from speedup_patch.training_log import open_log
+from speedup_patch.tuning import Tuning
 from speedup_patch.world_model.config import WorldModelConfig
 from speedup_patch.world_model.servo import ServoWorldModel
 from speedup_patch.world_model.training import train_world_model
@@ -52,6 +53,8 @@ class TrainingConfig:
     seed: int = 0
     world_model: WorldModelConfig = field(default_factory=WorldModelConfig)
     scheduler: SchedulerConfig = field(default_factory=SchedulerConfig)
+    tuning: Tuning = field(default_factory=Tuning)
+    """What was chosen by hand for labels and for the running patch."""
 
     def __post_init__(self) -> None:
         if self.chunk_length < 2:
@@ -103,7 +106,7 @@ def train_patch(
         resume=resume,
         report=report,
     )
-    limits = read_limits(robot, training)
+    limits = read_limits(robot, training, config.tuning)
     if not isinstance(world_model, ServoWorldModel):  # nothing says then which targets keep joints on their path
         limits = replace(limits, pulls=())
     epsilon = config.epsilon or limits.tolerance(robot.control_hz)

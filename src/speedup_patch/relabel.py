@@ -146,17 +146,14 @@ def predict_counterfactuals(
     return Counterfactuals(options, *(np.stack(parts, axis=1) for parts in zip(*each, strict=True)))
 
 
-STROKE_TOLERANCES = 6.0
-"""Fingers that are out of step by a whole stroke count as much as straying by this many tolerances."""
-JUMPING = 0.5
-"""Fingers whose commands jump count for less: no retiming hurries their strokes, so they are only early or late."""
-
 
 def find_deviation(robot: Robot, limits: Limits, measure: Measure) -> Callable[..., Float[np.ndarray, "*B"]]:
     """The deviation of this name, of what ``follow`` gives: (start, reference, accelerated, positions) -> E."""
     match measure:
         case "in_step":
-            return partial(in_step_deviation, stroke=STROKE_TOLERANCES * limits.tolerance(robot.control_hz))
+            tuning = limits.tuning.deviation
+            stroke = tuning.stroke_tolerances * limits.tolerance(robot.control_hz)
+            return partial(in_step_deviation, stroke=stroke, reach=tuning.stroke_reach)
         case "cross_track":
             return cross_track_deviation
         case "time_aligned":
@@ -174,7 +171,7 @@ def follow(
     openings = np.zeros(poses.shape[:-1])
     held = [arm for arm, part in enumerate(robot.arms) if part.gripper is not None]
     for arm, gripper, limit in zip(held, robot.grippers, limits.grippers, strict=True):
-        weight = JUMPING if limit.opening.jumps and limit.closing.jumps else 1.0
+        weight = limits.tuning.deviation.jumping if limit.opening.jumps and limit.closing.jumps else 1.0
         openings[..., arm] = weight * finger_opening(robot, gripper, limit, x)
     return np.concatenate([poses, openings[..., None].astype(poses.dtype)], axis=-1)
 

@@ -11,16 +11,13 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from speedup_patch.errors import InputError
 from speedup_patch.interfaces import WorldModel
-from speedup_patch.limits import TOLERATED_SECONDS, GripperLimits, Limits
+from speedup_patch.limits import GripperLimits, Limits
 from speedup_patch.maths.momentum import carried_motion
 from speedup_patch.maths.poses import six_d_angles
 from speedup_patch.maths.retiming import rates_within, smooth_rates, warp_lengths, warp_positions
 from speedup_patch.observations import batch_of_one, encoded_poses, plain_state_indices, split_observation
 from speedup_patch.robots import Gripper, Robot
 from speedup_patch.warp import Delays, GripperDelays, Warp
-
-NEW_COMMAND = 0.1
-"""A gripper is told something new when its command changes by more than this share of its range."""
 
 
 class Boldness(NamedTuple):
@@ -74,6 +71,15 @@ class RetimingConfig:
     joint_rate: float = 4.0
     """The largest rate of any moment where joints are servos whose pulls are known (``Limits.pulls``). Chosen on
     development seeds: at 5 and 6 more insertions failed."""
+    joint_settled: int = 2
+    """Control steps after which a joint that is a servo has to be in its place. Chosen on development seeds: brought
+    there in one it is on its path more exactly in the world model, but episodes took longer, and at rates beyond 4 more
+    insertions failed."""
+    least_joint: float = 0.02
+    """A joint that has less than this share of its longest pull to go does not hold the others up. No evidence yet."""
+    new_command: float = 0.1
+    """A gripper is commanded something new when its command changes by more than this share of its range. No evidence
+    yet."""
 
     def __post_init__(self) -> None:
         at_least_one = self.overdrive >= 1 and self.turn >= 1 and self.joint_rate >= 1
@@ -81,6 +87,11 @@ class RetimingConfig:
             raise InputError(
                 "retiming needs overdrive, turn and joint_rate >= 1, change > 0, slack and settle >= 0, and momentum "
                 f"between 0 and 1, not {self}"
+            )
+        if not (self.joint_settled >= 1 and self.least_joint > 0 and 0 < self.new_command < 1):
+            raise InputError(
+                "retiming needs joint_settled >= 1, least_joint > 0, and new_command between 0 and 1, not "
+                f"{self.joint_settled}, {self.least_joint} and {self.new_command}"
             )
 
 
@@ -129,7 +140,7 @@ class Retiming:
         ]
         if not told or not self.config.momentum:
             return None
-        beyond = TOLERATED_SECONDS * self.robot.control_hz
+        beyond = self.limits.tuning.deviation.tolerated_seconds * self.robot.control_hz
         moved = np.diff(encoded_poses(self.robot, paths[:, :2])[..., :3], axis=1)[:, 0]
         carried = np.zeros((len(chunks), chunks.shape[-1]), dtype=chunks.dtype)
         for number, columns, arm in told:
@@ -191,7 +202,7 @@ class Retiming:
         needed = np.zeros(len(chunks))
         for gripper in self.robot.grippers:
             commands = chunks[..., gripper.action]
-            differs = np.abs(commands - commands[:, -1:]) > NEW_COMMAND * abs(gripper.open - gripper.closed)
+            differs = np.abs(commands - commands[:, -1:]) > self.config.new_command * abs(gripper.open - gripper.closed)
             needed = np.maximum(needed, np.where(differs, np.arange(n) + 2.0, 0.0).max(axis=1))
         return needed
 

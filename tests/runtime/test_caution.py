@@ -6,21 +6,17 @@ import numpy as np
 import pytest
 
 from speedup_patch.baselines import FixedRate, OneRatePerChunk
-from speedup_patch.limits import FREE, GAVE_WAY, ArmLimits, FingerScale, GripperLimits, Limits, StrokeLimits
+from speedup_patch.limits import ArmLimits, FingerScale, GripperLimits, Limits, StrokeLimits
 from speedup_patch.maths.momentum import free_motion
 from speedup_patch.observations import features, observe, plain_state_indices
-from speedup_patch.runtime.accelerator import (
-    ATTEMPT_SECONDS,
-    LONGEST_PAUSE_SECONDS,
-    LONGEST_WATCH_SECONDS,
-    SHORT_ATTEMPTS,
-    ChunkAccelerator,
-)
-from speedup_patch.runtime.caution import PAUSE_SECONDS, RUSH, Caution
+from speedup_patch.runtime.accelerator import ChunkAccelerator
+from speedup_patch.runtime.caution import Caution
 from speedup_patch.runtime.engine import Engine
+from speedup_patch.tuning import Tuning
 from stand_ins import DELTA_ROBOT
 
 N = 10
+WATCH = Tuning().watch
 GAIN, SPEED, APPROACH = 0.01, 0.012, 0.003
 STROKE = StrokeLimits(2.0, 0.1, 5, jumps=True, approach=APPROACH)
 LIMITS = Limits(
@@ -29,7 +25,7 @@ LIMITS = Limits(
     (GripperLimits(FingerScale((1.0,), 0.0, 1.0), STROKE, STROKE),),
 )
 CAUTION = Caution(DELTA_ROBOT, LIMITS)
-PAUSE, ATTEMPT = (round(seconds * DELTA_ROBOT.control_hz) for seconds in (PAUSE_SECONDS, ATTEMPT_SECONDS))
+PAUSE, ATTEMPT = (round(seconds * DELTA_ROBOT.control_hz) for seconds in (WATCH.pause_seconds, WATCH.attempt_seconds))
 ANSWER = round(STROKE.delay)
 LONG_AGO = (1000.0,)
 RUNNING_ON = replace(LIMITS, arms=(replace(LIMITS.arms[0], axis_lags=(2.0, 1.0, 1.0), axis_gains=(GAIN,) * 3),))
@@ -114,7 +110,7 @@ def test_an_arm_too_fast_for_a_stroke_runs_the_first_commands_as_they_are_with_i
 
 
 def test_slow_arms_and_chunks_without_a_stroke_are_left_alone():
-    fast, slow = (observe(DELTA_ROBOT, state(speed), state()) for speed in (0.01, RUSH * APPROACH - 1e-6))
+    fast, slow = (observe(DELTA_ROBOT, state(speed), state()) for speed in (0.01, WATCH.rush * APPROACH - 1e-6))
     closing, opened, closed = chunk(closes_at=5), chunk()[0], chunk(closes_at=0)[0]
     assert CAUTION.slow_down(slow, closing, opened, LONG_AGO) is None
     assert CAUTION.slow_down(fast, chunk(), opened, LONG_AGO) is None
@@ -238,14 +234,14 @@ def test_an_arm_does_not_leave_with_what_its_fingers_have_yet_to_let_go_of():
 
 
 def test_an_arm_leaves_as_soon_as_its_fingers_have_let_go():
-    for opening, length in ((HELD + 0.8 * GAVE_WAY, PAUSE), (HELD + 1.2 * GAVE_WAY, N // 2)):
+    for opening, length in ((HELD + 0.8 * WATCH.gave_way, PAUSE), (HELD + 1.2 * WATCH.gave_way, N // 2)):
         runs = releasing(LETS_GO)
         runs.shorten(chunk(CREEPS, closes_at=3, begins=CLOSED), holding(), holding())
         assert len(runs.shorten(chunk(CREEPS), holding(opening=opening), holding(opening=opening)).actions) == length
 
 
 def test_nothing_is_waited_for_where_nothing_is_held_or_known():
-    for limits, opening in ((LIMITS, HELD), (LETS_GO, 0.9 * FREE)):
+    for limits, opening in ((LIMITS, HELD), (LETS_GO, 0.9 * WATCH.free)):
         runs, at = releasing(limits), holding(opening=opening)
         assert len(runs.shorten(chunk(CREEPS, closes_at=3, begins=CLOSED), at, at).actions) == N // 2
         assert len(runs.shorten(chunk(CREEPS), at, at).actions) == N // 2
@@ -268,8 +264,8 @@ def test_an_arm_that_pushes_in_vain_is_given_the_policys_own_chunk_even_where_th
 def test_what_is_held_back_is_given_a_few_commands_and_after_a_few_times_the_whole_chunk():
     runs = accelerator()
     runs.shorten(chunk(), state(), state())
-    lengths = [len(runs.shorten(chunk(), state(), state()).actions) for _ in range(2 * (SHORT_ATTEMPTS + 1))]
-    assert lengths == 2 * ([ATTEMPT] * SHORT_ATTEMPTS + [N])
+    lengths = [len(runs.shorten(chunk(), state(), state()).actions) for _ in range(2 * (WATCH.short_attempts + 1))]
+    assert lengths == 2 * ([ATTEMPT] * WATCH.short_attempts + [N])
     runs.reset()
     runs.shorten(chunk(), state(), state())
     for closing in (chunk(closes_at=0), chunk(begins=CLOSED, closes_at=N - 1)):  # a stroke is not put off
@@ -303,7 +299,7 @@ def test_commands_that_say_nothing_alone_say_something_together_but_not_for_ever
     assert reasons == [None, None, None, "held back", None]
     assert caution.resisted(observe(DELTA_ROBOT, state(), state()), short[:1], features(DELTA_ROBOT, state())) is None
     runs.reset()
-    idle, longest = chunk(speed=0.0), round(LONGEST_WATCH_SECONDS * DELTA_ROBOT.control_hz)
+    idle, longest = chunk(speed=0.0), round(WATCH.longest_watch_seconds * DELTA_ROBOT.control_hz)
     for _ in range(3 * longest // N):
         assert runs.shorten(idle, state(), state()).reason is None
         assert len(runs._sent[1]) <= longest + N
@@ -312,7 +308,7 @@ def test_commands_that_say_nothing_alone_say_something_together_but_not_for_ever
 def test_a_policy_is_not_put_off_for_ever_and_not_at_all_at_rate_one():
     runs = accelerator()
     runs.shorten(chunk(), state(), state())
-    lengths, pauses = [], int(np.ceil(LONGEST_PAUSE_SECONDS * DELTA_ROBOT.control_hz / PAUSE))
+    lengths, pauses = [], int(np.ceil(WATCH.longest_pause_seconds * DELTA_ROBOT.control_hz / PAUSE))
     for step in range(pauses + 1):
         x = 0.1 * (step + 1)
         lengths.append(len(runs.shorten(chunk(closes_at=3), state(x), state(x - 0.02)).actions))

@@ -66,15 +66,16 @@ def in_step_deviation(
     accelerated: Float[np.ndarray, "*B l arms 8"],
     positions: Float[np.ndarray, "*#B l"],
     stroke: float,
+    reach: float = STROKE_REACH,
 ) -> Float[np.ndarray, "*B"]:
     """The largest of ``cross_track_distances`` plus ``stroke`` times how far fingers and arm are out of step:
     the difference between the fingers' opening (the eighth number, 0 closed .. 1 open) and what it was where the
     original motion passed the place that the arm has reached. Where an arm rests or passes twice, every such place will
-    do: going to another place costs a whole stroke per ``STROKE_REACH``."""
+    do: going to another place costs a whole stroke per ``reach``."""
     across = cross_track_distances(start[..., :7], reference[..., :7], accelerated[..., :7], positions)
-    scale = np.append(np.ones(7), STROKE_REACH)
+    scale = np.append(np.ones(7), reach)
     both = cross_track_distances(start * scale, reference * scale, accelerated * scale, positions)
-    out_of_step = np.maximum(both - across, 0.0) / STROKE_REACH
+    out_of_step = np.maximum(both - across, 0.0) / reach
     return np.asarray((across + stroke * out_of_step).max(axis=(-2, -1)))
 
 

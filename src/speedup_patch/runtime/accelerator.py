@@ -15,16 +15,9 @@ from speedup_patch.limits import told_strokes
 from speedup_patch.observations import features, no_commands, observe, split_observation
 from speedup_patch.runtime.decision_log import DecisionLog, LoggedDecision
 from speedup_patch.runtime.engine import Engine
+from speedup_patch.tuning import WatchTuning
 from speedup_patch.warp import Warp, cap_rate, uniform_warp
 
-LONGEST_PAUSE_SECONDS = 0.6
-"""How long a policy is asked again and again before its gripper may open or close."""
-ATTEMPT_SECONDS = 0.15
-"""How long a chunk runs as it is, when something holds the arm back, before the policy is asked again."""
-SHORT_ATTEMPTS = 3
-"""How often that is tried; then all of a chunk runs as it is, and so on."""
-LONGEST_WATCH_SECONDS = 1.0
-"""Commands that tell little of whether an arm moves freely are taken together with those after them, for so long."""
 LOGGER = logging.getLogger("speedup_patch")
 LOGGER.addHandler(logging.NullHandler())  # silent unless the program sets logging up
 
@@ -190,8 +183,8 @@ class ChunkAccelerator:
             reason = engine.guard.reason(o, chunk) if engine.guard else None
             if reason:
                 return _as_it_is(chunk, reason)
-            if self._held_back(o):
-                return _as_it_is(self._attempt(chunk), "held back")
+            if engine.caution and self._held_back(o):
+                return _as_it_is(self._attempt(chunk, engine.caution.tuning), "held back")
             first = self._pause(o, chunk)
             if first is not None:
                 return _as_it_is(first)
@@ -234,7 +227,7 @@ class ChunkAccelerator:
         x, sent = split_observation(o)[0], self._sent
         late = foretold is not None and caution.stalled(*foretold, x)
         resisted = None if sent is None else caution.resisted(*sent, x)
-        if resisted is not None or (sent and len(sent[1]) > self._steps(LONGEST_WATCH_SECONDS)):
+        if resisted is not None or (sent and len(sent[1]) > self._steps(caution.tuning.longest_watch_seconds)):
             self._sent = None
         held = late or bool(resisted)
         if held:
@@ -243,15 +236,15 @@ class ChunkAccelerator:
             self._holds = 0
         return held
 
-    def _attempt(self, chunk: Float[np.ndarray, "n A"]) -> Float[np.ndarray, "m A"]:
+    def _attempt(self, chunk: Float[np.ndarray, "n A"], tuning: WatchTuning) -> Float[np.ndarray, "m A"]:
         """What an arm that is held back is given of its chunk: the first commands; or all when those were in vain, for
         what frees it may come late in the chunk, and when a gripper is to open or close in it, which the policy might
         put off if it were asked again before."""
         commands = self._with_last(chunk)
         strokes = [told_strokes(g, commands, opens) for g in self.engine.robot.grippers for opens in (True, False)]
-        tried = self._holds % (SHORT_ATTEMPTS + 1) == 0
+        tried = self._holds % (tuning.short_attempts + 1) == 0
         whole = self.max_rate == 1 or tried or any(len(told) for told in strokes)
-        return chunk if whole else chunk[: self._steps(ATTEMPT_SECONDS)]
+        return chunk if whole else chunk[: self._steps(tuning.attempt_seconds)]
 
     def _steps(self, seconds: float) -> int:
         return max(round(seconds * self.engine.robot.control_hz), 1)
@@ -265,7 +258,7 @@ class ChunkAccelerator:
         letting_go = caution.letting_go(split_observation(o)[0], chunk, last, self._held, self._strokes_ago)
         if letting_go is not None:
             return letting_go
-        longest = self._steps(LONGEST_PAUSE_SECONDS)
+        longest = self._steps(caution.tuning.longest_pause_seconds)
         first = caution.slow_down(o, chunk, last, self._strokes_ago) if self._paused < longest else None
         self._paused = 0 if first is None else self._paused + len(first)
         return first

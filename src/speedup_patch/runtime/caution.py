@@ -13,25 +13,12 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Float
 
-from speedup_patch.limits import FREE, GAVE_WAY, Limits, told_strokes
+from speedup_patch.limits import Limits, told_strokes
 from speedup_patch.maths.momentum import free_motion
 from speedup_patch.observations import encoded_poses, split_observation
 from speedup_patch.retiming import finger_opening
 from speedup_patch.robots import Robot
-
-STALLED = 0.5
-"""An arm is held back when it gets less than this share of the way that it should have got."""
-LEAST_WAY = 0.3
-"""Ways below this share of one step at the arm's own speed say nothing."""
-RESISTED = 0.25
-"""Nor does an arm run freely that gets less than this share of the way that its commands make where nothing holds it;
-demonstrations of pushing have taught the world model to expect no better."""
-LEAST_COMMAND = 1.0
-"""Free ways that are shorter than what so large a command makes say nothing."""
-RUSH = 1.33
-"""An arm is too fast to use its gripper beyond this many times its demonstrated approach."""
-PAUSE_SECONDS = 0.1
-"""How long a chunk runs as it is before the policy of an arm that was too fast is asked again."""
+from speedup_patch.tuning import WatchTuning
 
 
 @dataclass(frozen=True)
@@ -46,10 +33,15 @@ class Caution:
         """The arms that motions move as commanded."""
         return tuple(number for number, arm in enumerate(self.limits.arms) if arm.gain > 0)
 
+    @property
+    def tuning(self) -> WatchTuning:
+        """What was chosen by hand; a patch keeps it with its limits."""
+        return self.limits.tuning.watch
+
     @cached_property
     def _pause(self) -> int:
         """How many commands of a chunk run as they are before the policy is asked again."""
-        return max(round(PAUSE_SECONDS * self.robot.control_hz), 1)
+        return max(round(self.tuning.pause_seconds * self.robot.control_hz), 1)
 
     @cached_property
     def _with_gripper(self) -> list[int]:
@@ -65,9 +57,9 @@ class Caution:
         """
         expected = foretold[(len(foretold) + 1) // 2 - 1]
         begin, wanted, reached = (encoded_poses(self.robot, x)[:, :3] for x in (start, expected, now))
-        arms = self.limits.arms
+        arms, tuning = self.limits.arms, self.tuning
         return any(
-            _falls_short(wanted[arm] - begin[arm], reached[arm] - begin[arm], LEAST_WAY * arms[arm].speed, STALLED)
+            _falls_short(wanted[arm] - begin[arm], reached[arm] - begin[arm], tuning.least_displacement * arms[arm].speed, tuning.stalled)
             for arm in self.watched
         )
 
@@ -84,9 +76,16 @@ class Caution:
             if arm.axis_lags:
                 lags, gains = np.array(arm.axis_lags), np.array(arm.axis_gains)
                 way = free_motion(velocity[number], commands[:, columns], lags, gains)
-                verdicts.append(_falls_short(way, reached[number] - begin[number], LEAST_COMMAND * arm.gain, RESISTED))
+                verdicts.append(_falls_short(way, reached[number] - begin[number], self._least_free(number), self.tuning.resisted))
         told = [verdict for verdict in verdicts if verdict is not None]
         return any(told) if told else None
+
+    def _least_free(self, number: int) -> float:
+        """Metres below which a free displacement of this arm says nothing: what ``least_command`` times the largest
+        command along one axis makes, whatever the unit of commands."""
+        columns = list(self.robot.translations[number] or ())
+        largest = np.minimum(self.robot.action_high[columns], -self.robot.action_low[columns]).max()
+        return self.tuning.least_command * float(largest) * self.limits.arms[number].gain
 
     def holding(self, x: Float[np.ndarray, " X"]) -> list[float | None]:
         """How far open the fingers of every gripper are, which is on what they hold if they were told to close; None
@@ -94,7 +93,7 @@ class Caution:
         found: list[float | None] = []
         for arm, gripper, limit in zip(self._with_gripper, self.robot.grippers, self.limits.grippers, strict=True):
             shown = float(finger_opening(self.robot, gripper, limit, x[None])[0])
-            found.append(shown if arm in self.watched and limit.letting_go and shown > FREE else None)
+            found.append(shown if arm in self.watched and limit.letting_go and shown > self.tuning.free else None)
         return found
 
     def letting_go(
@@ -113,7 +112,7 @@ class Caution:
             for gripper, limit, opening, ago in grippers
             if opening is not None
             and ago <= limit.letting_go
-            and finger_opening(self.robot, gripper, limit, x[None])[0] <= opening + GAVE_WAY
+            and finger_opening(self.robot, gripper, limit, x[None])[0] <= opening + self.tuning.gave_way
         ]
         if not pressing:
             return None
@@ -142,7 +141,7 @@ class Caution:
             if number not in self.watched:
                 continue
             for opens, stroke in ((False, limit.closing), (True, limit.opening)):
-                if stroke.approach is None or speeds[number] <= RUSH * stroke.approach:
+                if stroke.approach is None or speeds[number] <= self.tuning.rush * stroke.approach:
                     continue
                 begins = told_strokes(gripper, commands, opens) - 1
                 if not len(begins):
