@@ -90,7 +90,8 @@ def main(settings: Settings) -> None:
 def find_grasp(settings: Settings) -> Grasp:
     """The chunk of the episode in which the fingers close the most, and what the patch makes of it."""
     patch, episodes = load_patch(settings.patch), list(read_demonstrations(settings.data))
-    if not isinstance(patch.choices, Retimings) or not patch.robot.grippers:
+    choices = patch.candidates.choices
+    if not isinstance(choices, Retimings) or not patch.robot.grippers:
         raise InputError(f"{settings.patch} does not choose among retimings of a robot with a gripper")
     if not 0 <= settings.episode < len(episodes) or len(episodes[settings.episode]) <= patch.chunk_length:
         raise InputError(f"--episode {settings.episode}: there is no such episode, or it is no longer than a chunk")
@@ -102,7 +103,7 @@ def find_grasp(settings: Settings) -> Grasp:
         patch.world_model, observation, chunk, patch.candidates, patch.measure, patch.limits
     )
     choice = int(patch.chooser.choose(observation, found.options)[0])
-    return Grasp(patch, patch.choices, chunk[0], path[0], found, choice)
+    return Grasp(patch, choices, chunk[0], path[0], found, choice)
 
 
 def find_stroke(patch: LoadedPatch, episode: Episode) -> int:

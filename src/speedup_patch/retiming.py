@@ -115,6 +115,16 @@ class Retiming:
         """The largest rate of any moment on this robot."""
         return min(level.fastest, self.config.joint_rate) if self.limits.pulls else level.fastest
 
+    def distinct(self, levels: Sequence[Boldness]) -> tuple[Boldness, ...]:
+        """The levels that differ on this robot, the first of those that share every speed limit: fingers whose commands
+        jump, say, are hurried at none, and turns no further than ``RetimingConfig.turn``."""
+        found: dict[tuple[float, ...], Boldness] = {}
+        for level in levels:
+            fastest = self.fastest(level)
+            limits = (fastest, *self._speed_limits(level)) if fastest > 1 else (1.0,)  # nothing limits the original
+            found.setdefault(limits, level)
+        return tuple(found.values())
+
     def positions(
         self, paths: Float[np.ndarray, "N m X"], chunks: Float[np.ndarray, "N n A"], levels: Sequence[Boldness]
     ) -> Float[np.ndarray, "N R l"]:

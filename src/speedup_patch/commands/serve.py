@@ -90,7 +90,7 @@ def serve(
         "patch": patch.resolve().name,
         "robot": loaded.robot.name,
         "chunk_length": loaded.chunk_length,
-        "options": list(loaded.choices.labels),
+        "options": list(loaded.candidates.labels),
         "max_rate": max_rate,
         "state_keys": list(keys),
         "min_rows": min_rows,
