@@ -37,8 +37,3 @@ def judge_choices(
         agreement=float((choices == greedy).mean()),
         violating=float(violating.sum() / max(has_safe.sum(), 1)),
     )
-
-
-def penalised_regret(rewards: Float[np.ndarray, "N R"], choices: Int[np.ndarray, " N"]) -> float:
-    """How much penalised reward r' the choices leave behind, on average over states."""
-    return float((rewards.max(axis=1) - rewards[np.arange(len(choices)), choices]).mean())

@@ -11,15 +11,17 @@ from torch import Tensor
 
 from speedup_patch.candidates import Choices
 from speedup_patch.data import Transitions
+from speedup_patch.maths.cmdp import value_bounds
 from speedup_patch.maths.normalize import Normalizer
 from speedup_patch.reporting import Report, silent
 from speedup_patch.robots import Robot
-from speedup_patch.scheduler.choices import judge_choices, penalised_regret
+from speedup_patch.scheduler.choices import judge_choices
 from speedup_patch.scheduler.config import SchedulerConfig
 from speedup_patch.scheduler.inputs import CriticInputs, CriticShape
 from speedup_patch.scheduler.iql import bellman_target, move_target, q_loss, value_loss
 from speedup_patch.scheduler.model import TrainedScheduler
 from speedup_patch.scheduler.network import TwinCritic, Value
+from speedup_patch.scheduler.outlook import discounted_regret, following_states
 from speedup_patch.training import adam_tensors, load_adam_tensors, train
 
 
@@ -58,6 +60,11 @@ class IqlLearner:
         self.held_out = held_out
         self.data = ResidentTransitions(training, inputs, device)
         self.evaluation = ResidentTransitions(held_out, inputs, device)
+        seen = (self.evaluation.observations, self.evaluation.next_observations)
+        self.following = following_states(*(part.cpu().numpy() for part in seen))
+        self.value_bounds = value_bounds(training.rewards, config.gamma)
+        """No return can be less, or more; V and the target Q are cut to them wherever something is learned from
+        them. With gamma 0.9, V otherwise fed on its own errors."""
         generator_state = torch.get_rng_state()
         torch.manual_seed(config.loop.seed)
         longest, action_size = training.chunks.shape[2:]
@@ -82,24 +89,33 @@ class IqlLearner:
             self.data.lengths[state, rate],
         )
         with torch.no_grad():
-            target_q = self.target.smaller(observation, chunk, length)
+            target_q = self.target.smaller(observation, chunk, length).clamp(*self.value_bounds)
         v_loss = value_loss(self.value(observation), target_q, self.config.expectile)
         _step(self.value_optimizer, v_loss)
-        with torch.no_grad():
-            next_v = self.value(self.data.next_observations[state, rate])
-            target = bellman_target(self.data.rewards[state, rate], next_v, self.config.gamma)
+        target = self.q_targets(state, rate)
         q1, q2 = self.critic(observation, chunk, length)
         critic_loss = q_loss(q1, q2, target)
         _step(self.critic_optimizer, critic_loss)
         move_target(self.target, self.critic, self.config.target_rate)
         return {"v_loss": v_loss.detach(), "q_loss": critic_loss.detach()}
 
+    def values(self, observations: Float[Tensor, "B O"]) -> Float[Tensor, " B"]:
+        """V, within what is possible."""
+        with torch.no_grad():
+            return self.value(observations).clamp(*self.value_bounds)
+
+    def q_targets(self, state: Int[Tensor, " B"], rate: Int[Tensor, " B"]) -> Float[Tensor, " B"]:
+        """What Q of these options is pulled to; within the bounds, because V and the rewards are."""
+        next_v = self.values(self.data.next_observations[state, rate])
+        return bellman_target(self.data.rewards[state, rate], next_v, self.config.gamma)
+
     def evaluate(self) -> dict[str, float]:
-        """How the choices fare on held-out states; the loss is the penalised reward they leave behind."""
+        """How the choices fare on held-out states; the loss is the discounted penalised reward that they leave behind
+        (see outlook.py)."""
         choices = self.q_values(self.evaluation).argmax(dim=1).cpu().numpy()
         figures = judge_choices(self.held_out.rates, self.held_out.violations, choices)
         return {
-            "loss": penalised_regret(self.held_out.rewards, choices),
+            "loss": discounted_regret(self.held_out.rewards, self.following, choices, self.config.gamma),
             "agreement": figures.agreement,
             "violating": figures.violating,
             "rate_mean": figures.rate_mean,
