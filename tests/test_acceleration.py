@@ -29,7 +29,8 @@ def test_absolute_targets_follow_the_papers_rule(seed, rate, n):
 @given(st.integers(0, 1000), st.floats(1.0, 5.0))
 def test_small_deltas_keep_the_whole_motion(seed, rate):
     chunk = np.random.default_rng(seed).normal(size=(12, 7)) * 0.02
-    shortened, lost = accelerate(DELTA_ROBOT, chunk, uniform_warp(12, rate))
+    shortened, lost, kept = accelerate(DELTA_ROBOT, chunk, uniform_warp(12, rate))
+    assert (kept == 1).all()
     np.testing.assert_allclose(shortened[:, :3].sum(axis=0), chunk[:, :3].sum(axis=0), atol=1e-12)
     assert not lost.any()
     before = Rotation.concatenate([Rotation.from_rotvec(turn) for turn in chunk[::-1, 3:6]])
@@ -40,9 +41,10 @@ def test_small_deltas_keep_the_whole_motion(seed, rate):
 
 def test_large_deltas_are_cut_to_the_limits_and_the_loss_is_told():
     chunk = np.full((4, 7), 0.6)
-    shortened, lost = accelerate(DELTA_ROBOT, chunk, uniform_warp(4, 2.0))
+    shortened, lost, kept = accelerate(DELTA_ROBOT, chunk, uniform_warp(4, 2.0))
     assert np.abs(shortened[:, :6]).max() <= 1.0
     np.testing.assert_allclose(lost[:3], 2 * 0.2)
+    np.testing.assert_allclose(kept, 1.0 / 1.2)
 
 
 def test_gripper_takes_the_last_command_of_each_window():

@@ -15,8 +15,9 @@ from speedup_patch.baselines import (
 from speedup_patch.candidates import Rates, Retimings, bind
 from speedup_patch.errors import InputError
 from speedup_patch.limits import read_limits
-from speedup_patch.relabel import find_starts, predict_counterfactuals
+from speedup_patch.relabel import predict_counterfactuals
 from speedup_patch.robots import ALOHA
+from speedup_patch.starts import find_starts
 from speedup_patch.warp import uniform_warp
 from stand_ins import DELTA_ROBOT, LaggingWorldModel, smooth_demonstrations
 

@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
-from speedup_patch.acceleration import accelerate, accelerate_along
-from speedup_patch.candidates import Options, Rates, Retimings, bind, shorten_all
+from speedup_patch.acceleration import Merging, accelerate, accelerate_along
+from speedup_patch.candidates import Options, Rates, RetimedChunks, Retimings, bind, shorten_all
 from speedup_patch.errors import InputError
 from speedup_patch.limits import ArmLimits, FingerScale, GripperLimits, Limits, StrokeLimits
 from speedup_patch.maths.poses import rotation_distance
 from speedup_patch.observations import feature_poses, features, plain_state_indices
-from speedup_patch.retiming import Boldness, RetimingConfig
-from speedup_patch.robots import ALOHA, Robot
+from speedup_patch.retiming import Boldness, Retiming, RetimingConfig
+from speedup_patch.robots import ALOHA, PANDA_LIBERO, Robot
 from speedup_patch.warp import Warp
 from stand_ins import DELTA_ROBOT, START
 
@@ -291,3 +291,66 @@ def test_labels_say_the_largest_rate_that_a_robot_is_run_at():
     assert kept_up.labels[3] == "to 4x, arm x4, fingers x1"
     assert bind(Retimings(), ALOHA, limits).labels == Retimings().labels
     assert bind(Rates(), ALOHA, limits).labels == Rates().labels
+
+
+def like_libero() -> Limits:
+    """One arm that is sent motions, and fingers whose commands jump."""
+    stroke = StrokeLimits(3.0, 0.1, 5, jumps=True)
+    fingers = GripperLimits(FingerScale((1.0, -1.0), 0.0, 0.08), stroke, stroke)
+    return Limits((ArmLimits(0.012, 0.05, 2.0, 0.01, 0.01),), (), (fingers,))
+
+
+def test_levels_that_come_to_the_same_on_a_robot_are_one_option():
+    assert [level.label for level in bind(Retimings(), PANDA_LIBERO, like_libero()).choices.levels] == [
+        "as it is",
+        "to 2x, arm x1, fingers x1",
+        "to 4x, arm x2, fingers x1",
+        "to 6x, arm x4, fingers x1",
+    ]
+    limits = replace(draw(ALOHA, 0).limits, pulls=(0.1,) * len(ALOHA.drives))
+    assert bind(Retimings(), ALOHA, limits).choices == Retimings()
+    # What a patch from before that saved is bound to the same.
+    bound = bind(Retimings(), PANDA_LIBERO, like_libero())
+    assert bind(bound.choices, PANDA_LIBERO, like_libero()).choices == bound.choices
+
+
+def test_no_option_is_lost_and_none_is_there_twice():
+    rng, limits = np.random.default_rng(0), like_libero()
+    states = np.cumsum(0.004 * rng.normal(size=(CHUNKS, N + 2, PANDA_LIBERO.state_size)), axis=1)
+    chunks = 0.2 * rng.normal(size=(CHUNKS, N, PANDA_LIBERO.action_size))
+    paths, bound = features(PANDA_LIBERO, states), bind(Retimings(), PANDA_LIBERO, limits)
+    every = RetimedChunks(Retimings(), Retiming(PANDA_LIBERO, limits, RetimingConfig())).positions(paths, chunks)
+    distinct = bound.positions(paths, chunks)
+    assert distinct.shape[1] == len(bound.labels) == len(set(bound.labels))
+    assert {row.tobytes() for row in np.swapaxes(every, 0, 1)} == {row.tobytes() for row in np.swapaxes(distinct, 0, 1)}
+
+
+@pytest.mark.parametrize(("size", "rate"), [(1.0, 1.0), (0.75, 4 / 3), (0.5, 2.0)])
+def test_motion_that_is_cut_off_is_not_counted_as_gained(size, rate):
+    chunks = np.zeros((1, N, 7))
+    chunks[..., 0], chunks[..., 6] = size, -1.0
+    still = np.tile(np.r_[0.0, 0, 0, 0, 1, 0, 0, 0, 1, 0], (1, N + 2, 1))
+    choices = Retimings((Boldness(1.0), Boldness(2.0)), RetimingConfig(overdrive=2.0, change=10.0))
+    candidates = bind(choices, DELTA_ROBOT, draw(DELTA_ROBOT, 0).limits)
+    options = shorten_all(DELTA_ROBOT, candidates, still, chunks)
+    assert options.lengths.tolist() == [[N, N // 2]]
+    np.testing.assert_allclose(options.rates(N), [[1.0, rate]])
+    np.testing.assert_allclose(options.chunks[0, 1, : N // 2, 0], min(2 * size, 1.0))
+    # The paper's reward is k, whatever is cut off.
+    paper = shorten_all(DELTA_ROBOT, bind(Rates((1.0, 2.0)), DELTA_ROBOT, like_libero()), None, chunks)
+    np.testing.assert_allclose(paper.rates(N), [[1.0, 2.0]])
+
+
+@given(seed=seeds, straight=st.booleans())
+@few
+def test_what_is_done_is_between_nothing_and_all_of_it(seed, straight):
+    case = draw(DELTA_ROBOT, seed)
+    for size in (0.05, 1.0, 10.0):
+        positions = case.options.positions
+        chunks = np.broadcast_to(size * case.chunks[:, None], (CHUNKS, positions.shape[1], N, 7))
+        short = accelerate_along(DELTA_ROBOT, chunks, positions, {}, Merging(straight=straight))
+        done = short.done(positions)
+        assert ((done >= -1e-9) & (done <= positions[..., -1] + 1e-9)).all()
+        np.testing.assert_allclose(done[:, 0], N)  # the chunk as it is
+        if size == 0.05:
+            np.testing.assert_allclose(done, positions[..., -1])

@@ -11,11 +11,14 @@ from speedup_patch.errors import InputError
 from speedup_patch.evaluation.rollout import run_episode
 from speedup_patch.patch import ActionQueue, ScheduledPolicy, SpeedupPatch
 from speedup_patch.pipeline import TrainingConfig, train_patch
+from speedup_patch.relabel import predict_counterfactuals
 from speedup_patch.robots import ALOHA
 from speedup_patch.runtime.engine import Engine
 from speedup_patch.runtime.patch_folder import load_patch
 from speedup_patch.scheduler.config import SchedulerConfig
+from speedup_patch.starts import find_starts
 from speedup_patch.training import LoopConfig
+from speedup_patch.tuning import DeviationTuning, Tuning
 from speedup_patch.world_model.config import WorldModelConfig
 from stand_ins import DELTA_ROBOT, LaggingEnv, ReplayPolicy, smooth_demonstrations
 
@@ -67,6 +70,29 @@ def test_provenance_tells_how_it_came_to_be(folder):
     assert provenance["config"]["chunk_length"] == N
     assert provenance["penalty_meets_bound"] is True
     assert 0 <= provenance["held_out"]["scheduler"]["violating"] <= 1
+
+
+def test_a_patch_runs_by_the_numbers_that_it_was_saved_with(trained, tmp_path):
+    tuning = Tuning(deviation=DeviationTuning(stroke_tolerances=60.0))
+    limits = dataclasses.replace(trained.description.limits, tuning=tuning)
+    changed = dataclasses.replace(trained, description=dataclasses.replace(trained.description, limits=limits))
+    deviations = []
+    for name, each in (("plain", trained), ("changed", changed)):
+        each.save(tmp_path / name)
+        patch = load_patch(tmp_path / name)
+        starts = find_starts(ALOHA, smooth_demonstrations(seed=3), N, stride=20)
+        found = predict_counterfactuals(
+            patch.world_model, starts.observations, starts.chunks, patch.candidates, "in_step", patch.limits
+        )
+        deviations.append(found.deviations)
+    assert (deviations[1] > 1.5 * deviations[0]).any()  # fingers out of step count ten times as much
+    assert (deviations[1] >= deviations[0] - 1e-6).all()
+
+
+def test_the_options_of_a_saved_patch_are_those_that_its_chooser_learned(trained, folder):
+    loaded = load_patch(folder)
+    assert loaded.choices == trained.scheduler.choices == loaded.candidates.choices
+    assert len(set(loaded.candidates.labels)) == len(loaded.candidates.labels)
 
 
 def test_rate_one_reproduces_the_policy():

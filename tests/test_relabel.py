@@ -6,10 +6,12 @@ import pytest
 from speedup_patch.candidates import Rates, Retimings, bind
 from speedup_patch.errors import InputError
 from speedup_patch.limits import read_limits
-from speedup_patch.observations import feature_size, observe_episode
-from speedup_patch.relabel import find_starts, follow, predict_counterfactuals, relabel
+from speedup_patch.maths.poses import pose_distance
+from speedup_patch.observations import feature_poses, feature_size, features, observe_episode, split_observation
+from speedup_patch.relabel import follow, predict_counterfactuals, reached_starts, relabel
 from speedup_patch.retiming import Boldness
 from speedup_patch.robots import ALOHA
+from speedup_patch.starts import chunks_at, find_starts, nearest_moments
 from stand_ins import LaggingWorldModel, RememberingWorldModel, smooth_demonstrations
 
 RATES = Rates((1.0, 2.0, 3.0))
@@ -38,8 +40,8 @@ def test_starts_are_every_state_with_a_whole_chunk_ahead():
     assert len(starts.chunks) == 2 * (30 - 12 + 1)
     np.testing.assert_array_equal(starts.chunks[20], demonstrations.episodes[1].actions[1:13])
     np.testing.assert_array_equal(starts.observations[19], observe_episode(ALOHA, demonstrations.episodes[1])[0])
-    assert starts.earlier[:13].tolist() == [-1] * 12 + [0]
-    assert starts.earlier[19] == -1
+    assert starts.episodes.tolist() == [0] * 19 + [1] * 19
+    assert starts.moments.tolist() == 2 * list(range(19))
 
 
 @both
@@ -178,3 +180,42 @@ def test_fingers_whose_commands_jump_count_half_as_much():
     assert np.array_equal(jumping[..., :7], plain[..., :7])
     np.testing.assert_allclose(jumping[:, 0, 7], LIMITS.tuning.deviation.jumping * plain[:, 0, 7])
     assert np.array_equal(jumping[:, 1, 7], plain[:, 1, 7])
+
+
+@both
+def test_what_was_reached_at_speed_goes_on_with_the_chunk_that_begins_there(choices):
+    demonstrations, model, epsilon = smooth_demonstrations(), LaggingWorldModel(), 0.02
+    candidates, starts = bind(choices, ALOHA, LIMITS), find_starts(ALOHA, demonstrations, 12, stride=4)
+    found = predict_counterfactuals(model, starts.observations, starts.chunks, candidates, "in_step", LIMITS)
+    for option in range(3):
+        chosen = np.full(len(starts.chunks), option)
+        reached = reached_starts(ALOHA, LIMITS, demonstrations, starts, found, chosen, epsilon)
+        assert len(reached.chunks) > 0.5 * len(starts.chunks)
+        states = [demonstrations.episodes[e].states[m] for e, m in zip(reached.episodes, reached.moments, strict=True)]
+        here = feature_poses(ALOHA, split_observation(reached.observations)[0])
+        distances = pose_distance(here, feature_poses(ALOHA, features(ALOHA, np.array(states)))).max(axis=-1)
+        assert distances.max() <= epsilon
+        chunks = chunks_at(demonstrations, reached.episodes, reached.moments, 12)
+        np.testing.assert_array_equal(reached.chunks, chunks)
+        assert (reached.moments <= 90 - 12).all()
+
+
+def test_the_moment_that_a_robot_has_got_to_is_where_it_is():
+    demonstrations = smooth_demonstrations(episodes=1, steps=40)
+    starts = find_starts(ALOHA, demonstrations, 12, stride=5)
+    places = np.zeros((40, 1, 8))
+    places[:, 0, 0], places[:, 0, 6] = 0.02 * np.minimum(np.arange(40), 20), 1.0  # goes along x, then rests
+
+    def found(start, at, done, opening=0.0, stroke=0.0):
+        each = np.flatnonzero(starts.moments == start)
+        one = replace(starts, **{name: getattr(starts, name)[each] for name in vars(starts)})
+        here = np.array([[[at, 0, 0, 0, 0, 0, 1.0, opening]]])
+        moments, distances = nearest_moments(demonstrations, one, [places], here, np.array([done]), stroke)
+        return moments.item(), distances.item()
+
+    assert found(5, 0.02 * 9.3, 12.0) == (9, pytest.approx(0.5 * 0.02 * 0.3))  # it lags behind what it was sent
+    assert found(20, 0.4, 6.6) == (27, 0.0)  # it rests: nothing but what it was sent says when
+    assert found(15, 0.4, 0.0) == (20, 0.0)
+    assert found(25, 0.5, 12.0)[0] <= 28  # a whole chunk is left there
+    places[12:, 0, 7] = 1.0  # fingers open at step 12
+    assert found(5, 0.02 * 9, 12.0, opening=1.0, stroke=10.0)[0] == 12

@@ -36,10 +36,17 @@ PLAIN = Merging()
 
 
 class Accelerated(NamedTuple):
-    """A shortened chunk, and per action dimension how much commanded motion the robot's limits cut off."""
+    """A shortened chunk, and what the robot's limits cut off its motions."""
 
     actions: Float[np.ndarray, "*B l A"]
     lost: Float[np.ndarray, "*B A"]
+    """Commanded motion that was cut off each action dimension, in total."""
+    kept: Float[np.ndarray, "*B l"]
+    """Share of the motion of each command that was not: of its displacement or its turn, whichever lost more."""
+
+    def done(self, positions: Float[np.ndarray, "*#B l"]) -> Float[np.ndarray, "*B"]:
+        """Original actions really done: the sum over all commands of (s_j - s_(j-1)) * kept_j."""
+        return np.asarray((np.diff(positions, axis=-1, prepend=0.0) * self.kept).sum(axis=-1))
 
 
 def accelerate(robot: Robot, chunks: Float[np.ndarray, "*B n A"], warp: Warp, merging: Merging = PLAIN) -> Accelerated:
@@ -49,7 +56,7 @@ def accelerate(robot: Robot, chunks: Float[np.ndarray, "*B n A"], warp: Warp, me
     identity warp gives back the chunk bit for bit.
     """
     if len(warp) == warp.original:
-        return Accelerated(chunks, np.zeros((*chunks.shape[:-2], chunks.shape[-1])))
+        return Accelerated(chunks, np.zeros((*chunks.shape[:-2], chunks.shape[-1])), np.ones(chunks.shape[:-1]))
     return accelerate_along(robot, chunks, warp.positions, warp.delays, merging, warp.carried)
 
 
@@ -64,6 +71,7 @@ def accelerate_along(
     """As ``accelerate`` for chunks that may each have positions of their own, padded by repeating the last."""
     lost = np.zeros((*chunks.shape[:-2], chunks.shape[-1]))
     actions = np.empty((*chunks.shape[:-2], positions.shape[-1], chunks.shape[-1]), dtype=chunks.dtype)
+    kept = np.ones((*chunks.shape[:-2], positions.shape[-1]))
     motions: list[int] = []
     for group, columns in robot.resampled_together:
         part = list(columns)
@@ -73,17 +81,35 @@ def accelerate_along(
     if motions:
         low, high = robot.action_low[motions], robot.action_high[motions]
         # A chunk that is not shortened is left to the robot as it is.
-        straight = np.asarray(merging.straight & (warp_lengths(positions) < chunks.shape[-2]))
+        shortened = warp_lengths(positions) < chunks.shape[-2]
+        straight = np.asarray(merging.straight & shortened)
         off = np.zeros(1) if carried is None else _spread(carried[..., motions], positions, chunks.shape[-2])
         # What is taken off leaves room at the limits for as much of the motion itself, and never takes any away.
         room = low + np.minimum(off, 0.0), high + np.maximum(off, 0.0)
-        within, lost[..., motions] = saturate(actions[..., motions], *room, straight)
+        wanted = actions[..., motions]
+        within, lost[..., motions] = saturate(wanted, *room, straight)
+        kept = np.where(shortened[..., None], _kept_shares(robot, motions, wanted, within), 1.0)
         actions[..., motions] = np.clip(within - off, low, high)
     grippers = {column: delay for column, delay in delays.items() if isinstance(delay, GripperDelays)}
     if grippers:
         columns, measured = list(grippers), list(grippers.values())
         actions[..., columns] = _read_ahead(chunks[..., columns], actions[..., columns], positions, measured)
-    return Accelerated(actions, lost)
+    return Accelerated(actions, lost, kept)
+
+
+def _kept_shares(
+    robot: Robot, motions: list[int], wanted: Float[np.ndarray, "*B l D"], kept: Float[np.ndarray, "*B l D"]
+) -> Float[np.ndarray, "*B l"]:
+    """How far each command goes along the motion that was wanted of it, as a share: that of the group of dimensions
+    which is the furthest behind."""
+    shares = np.ones(wanted.shape[:-1])
+    for group, columns in robot.resampled_together:
+        if group.mode == "delta":
+            part = [motions.index(column) for column in columns]
+            along, whole = (wanted[..., part] * kept[..., part]).sum(axis=-1), np.square(wanted[..., part]).sum(axis=-1)
+            share = np.divide(along, whole, out=np.ones_like(shares), where=whole > 0)
+            shares = np.minimum(shares, np.maximum(share, 0.0))
+    return shares
 
 
 def _spread(

@@ -1,6 +1,6 @@
 """The ways of running a chunk that a scheduler chooses from: constant rates, or retimings of different boldness."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 
@@ -105,10 +105,15 @@ class Options(NamedTuple):
     """What was taken off every chunk for its arm's momentum."""
     paths: Float[np.ndarray, "N m X"] | None = None
     """What every chunk does at rate 1, the moment before it and the present first, where that was asked."""
+    cut: Float[np.ndarray, "N R"] | None = None
+    """How many original actions the robot's limits cut off each shortened chunk; None where that is not counted: for
+    constant rates, whose reward in the paper is k."""
 
     def rates(self, original: int) -> Float[np.ndarray, "N R"]:
-        """Original actions per executed action; a tail that is dropped is not counted as gained."""
-        return np.minimum(self.positions[..., -1], original) / self.lengths
+        """Original actions really done per executed action; neither a tail that is dropped nor motion that is cut off
+        at the robot's limits is counted as gained."""
+        done = np.minimum(self.positions[..., -1], original)
+        return (done if self.cut is None else done - self.cut) / self.lengths
 
 
 @runtime_checkable
@@ -211,11 +216,12 @@ class RetimedChunks:
 
 
 def bind(choices: Choices, robot: Robot, limits: Limits, lead: bool = False) -> Candidates:
-    """The candidates for one robot whose demonstrations showed these limits; ``lead`` reads grippers ahead at constant
-    rates, too."""
+    """The candidates for one robot whose demonstrations showed these limits: of levels that equal each
+    other on it, one. ``lead`` reads grippers ahead at constant rates, too."""
     if isinstance(choices, Rates):
         return ConstantRates(choices, gripper_delays(robot, limits) if lead else {})
-    return RetimedChunks(choices, Retiming(robot, limits, choices.common))
+    retiming = Retiming(robot, limits, choices.common)
+    return RetimedChunks(replace(choices, levels=retiming.distinct(choices.levels)), retiming)
 
 
 def shorten_all(
@@ -229,5 +235,6 @@ def shorten_all(
     repeated = np.broadcast_to(chunks[:, None], (len(chunks), positions.shape[1], *chunks.shape[1:]))
     carried = candidates.carried(paths, chunks)
     off = None if carried is None else carried[:, None]
-    actions = accelerate_along(robot, repeated, positions, candidates.delays, candidates.choices.merging, off).actions
-    return Options(actions, positions, warp_lengths(positions), carried, paths)
+    short = accelerate_along(robot, repeated, positions, candidates.delays, candidates.choices.merging, off)
+    cut = positions[..., -1] - short.done(positions) if isinstance(candidates.choices, Retimings) else None
+    return Options(short.actions, positions, warp_lengths(positions), carried, paths, cut)

@@ -55,7 +55,8 @@ class KeepingUp:
         self._low, self._high = robot.action_low[actions], robot.action_high[actions]
 
     def pull(self, warp: Warp, actions: Float[np.ndarray, "l A"]) -> Float[np.ndarray, "l A"]:
-        """The commands with every joint told what, held for ``joint_settled`` steps, brings it to its place on the path then.
+        """The commands with every joint sent what brings it to its place on the path when held for ``joint_settled``
+        steps (see ``RetimingConfig``).
 
         Nothing is pulled further than the chunk would, or at rate k than k times as far as demonstrated: where the path
         jumps, as it does where a chunk begins, all joints come late together rather than being thrown. Grippers are

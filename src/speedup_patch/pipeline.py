@@ -16,12 +16,13 @@ from speedup_patch.errors import InputError
 from speedup_patch.guard import fit_guard
 from speedup_patch.limits import read_limits
 from speedup_patch.maths.cmdp import satisfies_bound
-from speedup_patch.relabel import Measure, NoSafeRate, refuse_short_episodes, relabel
+from speedup_patch.relabel import Measure, NoSafeRate, relabel
 from speedup_patch.reporting import Report, silent, together
 from speedup_patch.robots import Robot
 from speedup_patch.runtime.patch_folder import PatchDescription
 from speedup_patch.scheduler.config import SchedulerConfig
 from speedup_patch.scheduler.training import train_scheduler
+from speedup_patch.starts import refuse_short_episodes
 from speedup_patch.trained_patch import TrainedPatch
 from speedup_patch.training_log import open_log
 from speedup_patch.tuning import Tuning
@@ -110,10 +111,11 @@ def train_patch(
     if not isinstance(world_model, ServoWorldModel):  # nothing says then which targets keep joints on their path
         limits = replace(limits, pulls=())
     epsilon = config.epsilon or limits.tolerance(robot.control_hz)
+    candidates = bind(config.choices, robot, limits)
     label = partial(
         relabel,
         world_model,
-        candidates=bind(config.choices, robot, limits),
+        candidates=candidates,
         limits=limits,
         chunk_length=config.chunk_length,
         epsilon=epsilon,
@@ -131,7 +133,7 @@ def train_patch(
         transitions,
         judged,
         robot,
-        config.choices,
+        candidates.choices,
         config.scheduler,
         device=device,
         checkpoint=workspace and workspace / "scheduler.safetensors",

@@ -9,16 +9,16 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from speedup_patch.candidates import Candidates, Options, shorten_all
-from speedup_patch.data import Demonstrations, Transitions, sent_actions
-from speedup_patch.errors import InputError
+from speedup_patch.data import Demonstrations, Transitions
 from speedup_patch.interfaces import WorldModel
 from speedup_patch.keeping_up import find_keeping_up
 from speedup_patch.limits import Limits
 from speedup_patch.maths.cmdp import penalised_reward
 from speedup_patch.maths.deviation import cross_track_deviation, in_step_deviation, time_aligned_deviation
-from speedup_patch.observations import commands_before, feature_poses, no_commands, observe_episode
+from speedup_patch.observations import feature_poses, features, no_commands, split_observation
 from speedup_patch.retiming import finger_opening, paths_at_rate_one
 from speedup_patch.robots import Robot
+from speedup_patch.starts import Starts, choose_stride, chunks_at, find_starts, nearest_moments
 
 Measure = Literal["in_step", "cross_track", "time_aligned"]
 """What counts as deviation: leaving the original path, with the gripper as one more axis or without; or (as in the
@@ -26,18 +26,6 @@ paper) also being late or early on it."""
 
 NoSafeRate = Literal["original", "slowest"]
 """What runs when every rate violates: the policy's own chunk, or the slowest rate as in the paper."""
-
-
-@dataclass(frozen=True)
-class Starts:
-    """N moments to decide at: the observation o and the chunk A that the demonstrator ran from there."""
-
-    observations: Float[np.ndarray, "N O"]
-    chunks: Float[np.ndarray, "N n A"]
-    before: Float[np.ndarray, "N M A"]
-    """The last commands sent until then (see ``WorldModel.rollout``)."""
-    earlier: Int[np.ndarray, " N"]
-    """Index of the start one whole chunk earlier in the same episode, or -1."""
 
 
 @dataclass(frozen=True)
@@ -49,46 +37,6 @@ class Counterfactuals:
     next_observations: Float[np.ndarray, "N R O"]
     next_before: Float[np.ndarray, "N R M A"]
     """The last commands sent by then."""
-
-
-def refuse_short_episodes(demonstrations: Demonstrations, chunk_length: int) -> None:
-    """Raises an error that names the first episode in which no whole chunk fits."""
-    for index, episode in enumerate(demonstrations):
-        if len(episode) < chunk_length:
-            raise InputError(
-                f"episode {index} has {len(episode)} steps, fewer than a chunk of {chunk_length}; "
-                "leave it out or choose a shorter chunk"
-            )
-
-
-def find_starts(
-    robot: Robot, demonstrations: Demonstrations, chunk_length: int, stride: int = 1, memory: int = 0
-) -> Starts:
-    """Every ``stride``-th moment of every episode that still has a whole chunk ahead of it, with the last ``memory``
-    commands before."""
-    observations: list[np.ndarray] = []
-    chunks: list[np.ndarray] = []
-    before: list[np.ndarray] = []
-    earlier: list[np.ndarray] = []
-    count = 0
-    refuse_short_episodes(demonstrations, chunk_length)
-    for episode in demonstrations:
-        times = np.arange(0, len(episode) - chunk_length + 1, stride)
-        windows = np.lib.stride_tricks.sliding_window_view(episode.actions, chunk_length, axis=0)
-        observations.append(observe_episode(robot, episode)[times])
-        chunks.append(np.swapaxes(windows[times], 1, 2))
-        before.append(commands_before(sent_actions(episode), times, memory))
-        back = np.searchsorted(times, times - chunk_length)
-        found = (times >= chunk_length) & (times[np.minimum(back, len(times) - 1)] == times - chunk_length)
-        earlier.append(np.where(found, back + count, -1))
-        count += len(times)
-    return Starts(*(np.concatenate(parts) for parts in (observations, chunks, before, earlier)))
-
-
-def choose_stride(wanted: float, chunk_length: int) -> int:
-    """The smallest divisor of the chunk length that is at least ``wanted``: a start one chunk earlier then exists."""
-    divisors = [step for step in range(1, chunk_length + 1) if chunk_length % step == 0]
-    return next((step for step in divisors if step >= wanted), chunk_length)
 
 
 ROWS_TOGETHER = 64
@@ -146,18 +94,21 @@ def predict_counterfactuals(
     return Counterfactuals(options, *(np.stack(parts, axis=1) for parts in zip(*each, strict=True)))
 
 
-
 def find_deviation(robot: Robot, limits: Limits, measure: Measure) -> Callable[..., Float[np.ndarray, "*B"]]:
     """The deviation of this name, of what ``follow`` gives: (start, reference, accelerated, positions) -> E."""
     match measure:
         case "in_step":
-            tuning = limits.tuning.deviation
-            stroke = tuning.stroke_tolerances * limits.tolerance(robot.control_hz)
-            return partial(in_step_deviation, stroke=stroke, reach=tuning.stroke_reach)
+            reach = limits.tuning.deviation.stroke_reach
+            return partial(in_step_deviation, stroke=_stroke(robot, limits), reach=reach)
         case "cross_track":
             return cross_track_deviation
         case "time_aligned":
             return time_aligned_deviation
+
+
+def _stroke(robot: Robot, limits: Limits) -> float:
+    """The distance (the paper's d) that fingers count as which are out of step by a whole opening or closing."""
+    return limits.tuning.deviation.stroke_tolerances * limits.tolerance(robot.control_hz)
 
 
 def follow(
@@ -197,22 +148,21 @@ def relabel(
 ) -> Transitions:
     """Transitions (o, A', r', o') for every demonstrated state and option, or for about ``states`` of the states.
 
-    With ``accelerated_starts`` every state is visited twice: as demonstrated, and as it would have been reached
-    had the chunk before it run in a random way. A patched robot lives in the second kind, whose velocities no
-    demonstration holds; without them Q and V would be asked about states they never saw.
+    With ``accelerated_starts`` the state to which a random option leads from each of them is another one. A patched
+    robot lives in the second kind, whose velocities no demonstration holds; without them Q and V would be asked about
+    states they never saw. What the demonstrator did next from where the robot then is, is its chunk; a state further
+    than epsilon from everywhere that the demonstrator was is left out.
     """
     stride = 1 if states is None else choose_stride(demonstrations.frames / states, chunk_length)
     starts = find_starts(world_model.robot, demonstrations, chunk_length, stride, world_model.memory)
     judge = partial(predict_counterfactuals, world_model, candidates=candidates, measure=measure, limits=limits)
     parts = [(starts.observations, judge(starts.observations, starts.chunks, before=starts.before))]
-    followers = np.flatnonzero(starts.earlier >= 0)
     count = len(candidates.choices.labels)
-    if accelerated_starts and len(followers) and count > 1:
-        reached, way = starts.earlier[followers], rng.integers(count, size=len(followers))
-        observations, before = (
-            array[reached, way] for array in (parts[0][1].next_observations, parts[0][1].next_before)
-        )
-        parts.append((observations, judge(observations, starts.chunks[followers], before=before)))
+    if accelerated_starts and count > 1:
+        option = rng.integers(count, size=len(starts.chunks))
+        reached = reached_starts(world_model.robot, limits, demonstrations, starts, parts[0][1], option, epsilon)
+        if len(reached.chunks):
+            parts.append((reached.observations, judge(reached.observations, reached.chunks, before=reached.before)))
     found = [part for _, part in parts]
     deviations = np.concatenate([part.deviations for part in found])
     violations = find_violations(deviations, epsilon)
@@ -228,6 +178,29 @@ def relabel(
         next_observations=np.concatenate([part.next_observations for part in found]),
         accelerated=_flags([len(observations) for observations, _ in parts]),
     )
+
+
+def reached_starts(
+    robot: Robot,
+    limits: Limits,
+    demonstrations: Demonstrations,
+    starts: Starts,
+    found: Counterfactuals,
+    option: Int[np.ndarray, " N"],
+    epsilon: float,
+) -> Starts:
+    """Where one option of every start leads, with the demonstrator's chunk from the moment at which the demonstrated
+    end-effectors (and fingers) were nearest; only those nearer than epsilon."""
+    each = np.arange(len(option))
+    observations, before = found.next_observations[each, option], found.next_before[each, option]
+    places = [follow(robot, limits, features(robot, episode.states), "in_step") for episode in demonstrations]
+    here = follow(robot, limits, split_observation(observations)[0], "in_step")
+    done = found.options.positions[each, option, -1]
+    moments, distances = nearest_moments(demonstrations, starts, places, here, done, _stroke(robot, limits))
+    near = np.flatnonzero(distances <= epsilon)
+    episodes, moments = starts.episodes[near], moments[near]
+    chunks = chunks_at(demonstrations, episodes, moments, starts.chunks.shape[1])
+    return Starts(observations[near], chunks, before[near], episodes, moments)
 
 
 def _stack_padded(parts: list[Float[np.ndarray, "_ R _l A"]]) -> Float[np.ndarray, "N R l A"]:

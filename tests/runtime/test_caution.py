@@ -1,12 +1,14 @@
 """Arms that are told motions: what holds them back is not pressed on, and grippers do not work in full flight."""
 
-from dataclasses import replace
+import json
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
 
 from speedup_patch.baselines import FixedRate, OneRatePerChunk
-from speedup_patch.limits import ArmLimits, FingerScale, GripperLimits, Limits, StrokeLimits
+from speedup_patch.errors import InputError
+from speedup_patch.limits import ArmLimits, FingerScale, GripperLimits, Limits, StrokeLimits, limits_from_json
 from speedup_patch.maths.momentum import free_motion
 from speedup_patch.observations import features, observe, plain_state_indices
 from speedup_patch.runtime.accelerator import ChunkAccelerator
@@ -315,3 +317,55 @@ def test_a_policy_is_not_put_off_for_ever_and_not_at_all_at_rate_one():
     assert lengths == [PAUSE] * pauses + [N // 2]
     runs.max_rate = 1.0
     assert len(runs.shorten(chunk(closes_at=3), state(0.9), state(0.88)).actions) == N
+
+
+def scaled(unit):
+    """(robot, limits): the stand-in whose commands count in so many times the unit that they did."""
+    actions = tuple(
+        replace(group, low=tuple(v / unit for v in group.low), high=tuple(v / unit for v in group.high))
+        if group.mode == "delta"
+        else group
+        for group in DELTA_ROBOT.actions
+    )
+    arm = replace(RUNNING_ON.arms[0], gain=GAIN * unit, axis_gains=(GAIN * unit,) * 3)
+    return replace(DELTA_ROBOT, actions=actions), replace(RUNNING_ON, arms=(arm,))
+
+
+@pytest.mark.parametrize("metres", [0.05, 0.002])
+def test_an_arm_whose_commands_are_metres_is_held_back_like_the_same_arm_in_shares_of_its_largest(metres):
+    verdicts = []
+    for unit in (1.0, 1.0 / metres):
+        caution = Caution(*scaled(unit))
+        verdicts.append(
+            [
+                caution.resisted(
+                    observe(caution.robot, state(), state()),
+                    chunk(speed=speed)[:commands] / unit,
+                    features(caution.robot, state(share * GAIN * speed * commands)),
+                )
+                for speed in (0.05, 0.2, 0.5, 1.0)
+                for commands in (1, 4, 10)
+                for share in (0.0, 0.1, 0.9)
+            ]
+        )
+    assert verdicts[0] == verdicts[1]
+    assert set(verdicts[0]) == {None, True, False}
+
+
+def test_what_was_chosen_by_hand_is_saved_and_runs_as_it_was_saved():
+    tuning = replace(Tuning(), watch=replace(WATCH, attempt_seconds=0.3, short_attempts=1))
+    document = json.loads(json.dumps(asdict(replace(LIMITS, tuning=tuning))))
+    limits = limits_from_json(document, DELTA_ROBOT)
+    assert limits.tuning == tuning
+    runs = accelerator(Caution(DELTA_ROBOT, limits))
+    runs.shorten(chunk(), state(), state())
+    assert [len(runs.shorten(chunk(), state(), state()).actions) for _ in range(2)] == [6, N]
+    del document["tuning"]  # as in patches from before it was recorded
+    assert limits_from_json(document, DELTA_ROBOT).tuning == Tuning()
+    document["tuning"] = {"watch": {"patience": 1.0}}
+    with pytest.raises(InputError, match="patience"):
+        limits_from_json(document, DELTA_ROBOT)
+    for wrong in (0.0, float("nan")):
+        document["tuning"] = {"watch": {"rush": wrong}}
+        with pytest.raises(InputError, match="rush must be a positive number"):
+            limits_from_json(document, DELTA_ROBOT)

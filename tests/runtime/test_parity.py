@@ -8,7 +8,6 @@ from speedup_patch.candidates import Choices, Rates, Retimings, bind, shorten_al
 from speedup_patch.limits import read_limits
 from speedup_patch.maths.normalize import Normalizer
 from speedup_patch.observations import feature_size, observe
-from speedup_patch.relabel import find_starts
 from speedup_patch.retiming import paths_at_rate_one
 from speedup_patch.robots import ALOHA
 from speedup_patch.runtime.export import export_scheduler, export_world_model
@@ -16,6 +15,7 @@ from speedup_patch.runtime.models import load_chooser, load_world_model
 from speedup_patch.scheduler.inputs import CriticInputs, CriticShape
 from speedup_patch.scheduler.model import TrainedScheduler
 from speedup_patch.scheduler.network import TwinCritic
+from speedup_patch.starts import find_starts
 from speedup_patch.world_model.model import DYNAMICS, NetworkWorldModel
 from speedup_patch.world_model.network import NetworkShape
 from stand_ins import DELTA_ROBOT, START, LaggingWorldModel, smooth_demonstrations

@@ -7,7 +7,8 @@ from jaxtyping import Bool, Float, Int
 def penalised_reward(
     rates: Float[np.ndarray, "*#B R"], violations: Bool[np.ndarray, "*B R"], penalty: float
 ) -> Float[np.ndarray, "*B R"]:
-    """r': the rate k where it is safe, minus Omega (``penalty``, not negative) where it violates."""
+    """r': the rate where it is safe, minus Omega (``penalty``, not negative) where it violates. The rate is the paper's
+    k, or original actions really done per command sent (see ``candidates.Options.rates``)."""
     if not penalty >= 0:
         raise ValueError(f"penalty Omega must not be negative, got {penalty}; the reward of a violation is -Omega")
     return np.where(violations, -float(penalty), rates)
@@ -19,6 +20,14 @@ def penalty_bound(gamma: float, max_rate: float) -> float:
     if not 0 <= gamma < 1:
         raise ValueError(f"discount gamma must lie in [0, 1), got {gamma}")
     return float(gamma * max_rate / (1 - gamma))
+
+
+def value_bounds(rewards: Float[np.ndarray, "*B R"], gamma: float) -> tuple[float, float]:
+    """(lowest, highest) discounted return that rewards in this range allow: r' / (1 - gamma) of the least and of the
+    largest, which is [-Omega / (1 - gamma), K / (1 - gamma)] where some options violate and some are safe at K."""
+    if not 0 <= gamma < 1:
+        raise ValueError(f"discount gamma must lie in [0, 1), got {gamma}")
+    return float(rewards.min()) / (1 - gamma), float(rewards.max()) / (1 - gamma)
 
 
 def satisfies_bound(penalty: float, gamma: float, max_rate: float) -> bool:

@@ -59,7 +59,12 @@ class Caution:
         begin, wanted, reached = (encoded_poses(self.robot, x)[:, :3] for x in (start, expected, now))
         arms, tuning = self.limits.arms, self.tuning
         return any(
-            _falls_short(wanted[arm] - begin[arm], reached[arm] - begin[arm], tuning.least_displacement * arms[arm].speed, tuning.stalled)
+            _falls_short(
+                wanted[arm] - begin[arm],
+                reached[arm] - begin[arm],
+                tuning.least_displacement * arms[arm].speed,
+                tuning.stalled,
+            )
             for arm in self.watched
         )
 
@@ -76,7 +81,9 @@ class Caution:
             if arm.axis_lags:
                 lags, gains = np.array(arm.axis_lags), np.array(arm.axis_gains)
                 way = free_motion(velocity[number], commands[:, columns], lags, gains)
-                verdicts.append(_falls_short(way, reached[number] - begin[number], self._least_free(number), self.tuning.resisted))
+                verdicts.append(
+                    _falls_short(way, reached[number] - begin[number], self._least_free(number), self.tuning.resisted)
+                )
         told = [verdict for verdict in verdicts if verdict is not None]
         return any(told) if told else None
 
