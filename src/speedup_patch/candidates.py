@@ -110,8 +110,8 @@ class Options(NamedTuple):
     constant rates, whose reward in the paper is k."""
 
     def rates(self, original: int) -> Float[np.ndarray, "N R"]:
-        """Original actions really done per executed action; neither a tail that is dropped nor motion that is cut off
-        at the robot's limits is counted as gained."""
+        """Original actions done per command sent; a tail that is dropped is not counted as gained, nor motion that is
+        cut off at the robot's limits (see ``cut``)."""
         done = np.minimum(self.positions[..., -1], original)
         return (done if self.cut is None else done - self.cut) / self.lengths
 

@@ -143,7 +143,7 @@ class Transitions:
     chunks: Float[np.ndarray, "N R l A"]
     lengths: Int[np.ndarray, "N R"]
     rates: Float[np.ndarray, "N R"]
-    """Original actions really done per executed action (see ``candidates.Options.rates``)."""
+    """Original actions done per command sent (see ``candidates.Options.rates``)."""
     deviations: Float[np.ndarray, "N R"]
     violations: Bool[np.ndarray, "N R"]
     rewards: Float[np.ndarray, "N R"]

@@ -352,6 +352,15 @@ def test_an_arm_whose_commands_are_metres_is_held_back_like_the_same_arm_in_shar
     assert set(verdicts[0]) == {None, True, False}
 
 
+def test_action_limits_that_are_never_reached_do_not_turn_the_watch_off():
+    robot, limits = scaled(1.0 / 100)  # limits a hundred times as wide, for the same commands
+    arm = replace(limits.arms[0], gain=GAIN, axis_gains=(GAIN,) * 3)
+    caution = Caution(robot, replace(limits, arms=(arm,)))
+    still, sent = observe(robot, state(), state()), chunk(speed=0.5)
+    assert caution.resisted(still, sent, features(robot, state())) is True
+    assert caution.resisted(still, sent[:1], features(robot, state())) is None
+
+
 def test_what_was_chosen_by_hand_is_saved_and_runs_as_it_was_saved():
     tuning = replace(Tuning(), watch=replace(WATCH, attempt_seconds=0.3, short_attempts=1))
     document = json.loads(json.dumps(asdict(replace(LIMITS, tuning=tuning))))

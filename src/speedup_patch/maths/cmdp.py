@@ -8,7 +8,7 @@ def penalised_reward(
     rates: Float[np.ndarray, "*#B R"], violations: Bool[np.ndarray, "*B R"], penalty: float
 ) -> Float[np.ndarray, "*B R"]:
     """r': the rate where it is safe, minus Omega (``penalty``, not negative) where it violates. The rate is the paper's
-    k, or original actions really done per command sent (see ``candidates.Options.rates``)."""
+    k, or original actions done per command sent (see ``candidates.Options.rates``)."""
     if not penalty >= 0:
         raise ValueError(f"penalty Omega must not be negative, got {penalty}; the reward of a violation is -Omega")
     return np.where(violations, -float(penalty), rates)

@@ -88,11 +88,10 @@ class Caution:
         return any(told) if told else None
 
     def _least_free(self, number: int) -> float:
-        """Metres below which a free displacement of this arm says nothing: what ``least_command`` times the largest
-        command along one axis makes, whatever the unit of commands."""
-        columns = list(self.robot.translations[number] or ())
-        largest = np.minimum(self.robot.action_high[columns], -self.robot.action_low[columns]).max()
-        return self.tuning.least_command * float(largest) * self.limits.arms[number].gain
+        """Metres below which a free displacement of this arm says nothing (see ``WatchTuning.least_command``)."""
+        arm, columns = self.limits.arms[number], list(self.robot.translations[number] or ())
+        largest = float(np.minimum(self.robot.action_high[columns], -self.robot.action_low[columns]).max())
+        return self.tuning.least_command * min(largest * arm.gain, arm.speed)
 
     def holding(self, x: Float[np.ndarray, " X"]) -> list[float | None]:
         """How far open the fingers of every gripper are, which is on what they hold if they were told to close; None
