@@ -95,6 +95,24 @@ def test_the_options_of_a_saved_patch_are_those_that_its_chooser_learned(trained
     assert len(set(loaded.candidates.labels)) == len(loaded.candidates.labels)
 
 
+def test_a_patch_from_before_these_were_recorded_runs_as_it_would_by_default(patch, folder):
+    def rewrite(name, change):
+        document = json.loads((folder / name).read_text())
+        change(document)
+        (folder / name).write_text(json.dumps(document))
+
+    def forget(document):
+        if document["choices"]["kind"] == "retimings":
+            for name in ("joint_settled", "least_joint", "new_command"):
+                del document["choices"]["common"][name]
+
+    rewrite("patch.json", lambda document: document["limits"].pop("tuning"))
+    rewrite("scheduler.json", forget)
+    episode = smooth_demonstrations(seed=3).episodes[0]
+    answers = [SpeedupPatch(ReplayPolicy(episode, N), each).infer(observation(episode)) for each in (patch, folder)]
+    np.testing.assert_allclose(*answers, atol=1e-6)
+
+
 def test_rate_one_reproduces_the_policy():
     episode = smooth_demonstrations().episodes[0]
     policy = fixed(1.0, ReplayPolicy(episode, N))

@@ -24,8 +24,8 @@ class WatchTuning:
     nothing holds it: demonstrations of pushing have taught the world model to expect no better. For a second test at
     all: docs/libero.md, "Contact"; for the share: no evidence yet."""
     least_command: float = 1.0
-    """Such displacements say nothing where they are shorter than this many times what the largest command along one axis
-    makes, or than one step at the arm's own speed if that is less: action limits may be typed in generously. No
+    """Such displacements say nothing where they are shorter than this many times what the largest command along one
+    axis makes, or than one step at the arm's own speed if that is less: action limits may be typed in generously. No
     evidence yet."""
     rush: float = 1.33
     """An arm is too fast to use its gripper beyond this many times its demonstrated approach. No evidence yet."""
