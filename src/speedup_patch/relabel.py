@@ -98,17 +98,13 @@ def find_deviation(robot: Robot, limits: Limits, measure: Measure) -> Callable[.
     """The deviation of this name, of what ``follow`` gives: (start, reference, accelerated, positions) -> E."""
     match measure:
         case "in_step":
-            reach = limits.tuning.deviation.stroke_reach
-            return partial(in_step_deviation, stroke=_stroke(robot, limits), reach=reach)
+            tuning = limits.tuning.deviation
+            stroke = tuning.stroke_tolerances * limits.tolerance(robot.control_hz)
+            return partial(in_step_deviation, stroke=stroke, reach=tuning.stroke_reach)
         case "cross_track":
             return cross_track_deviation
         case "time_aligned":
             return time_aligned_deviation
-
-
-def _stroke(robot: Robot, limits: Limits) -> float:
-    """The distance (the paper's d) that fingers count as which are out of step by a whole opening or closing."""
-    return limits.tuning.deviation.stroke_tolerances * limits.tolerance(robot.control_hz)
 
 
 def follow(
@@ -196,7 +192,8 @@ def reached_starts(
     places = [follow(robot, limits, features(robot, episode.states), "in_step") for episode in demonstrations]
     here = follow(robot, limits, split_observation(observations)[0], "in_step")
     done = found.options.positions[each, option, -1]
-    moments, distances = nearest_moments(demonstrations, starts, places, here, done, _stroke(robot, limits))
+    reach = limits.tuning.deviation.stroke_reach  # fingers say which of the places that are hardly apart it is
+    moments, distances = nearest_moments(demonstrations, starts, places, here, done, reach)
     near = np.flatnonzero(distances <= epsilon)
     episodes, moments = starts.episodes[near], moments[near]
     chunks = chunks_at(demonstrations, episodes, moments, starts.chunks.shape[1])
