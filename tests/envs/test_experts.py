@@ -58,7 +58,10 @@ def test_what_was_sent_differs_from_the_clean_action(demonstrations: tuple[str, 
 def test_repeating_what_was_sent_repeats_the_episode(demonstrations: tuple[str, Demonstrations]) -> None:
     name, collected = demonstrations
     env, episode = make_env(name), collected.episodes[0]
-    env.reset(FIRST_SEED)
+    scene = episode.extras["observation.environment_state"][0]
+    tried = range(FIRST_SEED, FIRST_SEED + 19)  # an attempt that fails, which rounding may decide, is not recorded
+    seed = next(seed for seed in tried if np.array_equal(env.reset(seed)["environment_state"], scene))
+    env.reset(seed)
     solved_at = []
     for step, action in enumerate(episode.extras["executed_action"]):
         observation, solved = env.step(action)
