@@ -3,8 +3,8 @@ import sys
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported: its threads spin when the cores are busy
 
-import pytest  # noqa: E402
-from hypothesis import settings  # noqa: E402
+import pytest
+from hypothesis import settings
 
 # The same examples on every machine and in every run; --hypothesis-profile=search looks for new ones.
 settings.register_profile("quick", max_examples=40, deadline=None, report_multiple_bugs=False, derandomize=True)

@@ -11,7 +11,17 @@ import numpy as np
 import pytest
 from websockets.exceptions import ConnectionClosed
 
-from serve.openpi_stand_in import ask, client, finish, observation, openpi_server, packb, running_proxy, settled, unpackb
+from serve.openpi_stand_in import (
+    ask,
+    client,
+    finish,
+    observation,
+    openpi_server,
+    packb,
+    running_proxy,
+    settled,
+    unpackb,
+)
 from serve.serve_process import demonstrated_requests, replaying_policy, serve_process
 from speedup_patch.commands.serve import serve
 from speedup_patch.errors import InputError
