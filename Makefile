@@ -1,4 +1,6 @@
-PYTHON ?= $(shell command -v python3.11 || command -v python3)
+# The first that runs, is new enough and can make an environment; a name on the PATH alone may be a shim that leads nowhere.
+PYTHON ?= $(shell for each in python3.11 python3.12 python3.13 python3; do \
+	$$each -c 'import sys, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { command -v $$each; break; }; done)
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
@@ -9,6 +11,8 @@ help:  ## Show what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 20
 
 $(READY): pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "no Python of at least 3.11 with venv was found (Debian: apt-get install python3-venv);" \
+		"name one: make setup PYTHON=/path/to/python" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[train,serve,rlds,mujoco,plot,report,video,aloha,dev]'
 	@touch $@

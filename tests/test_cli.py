@@ -22,7 +22,7 @@ def dataset(tmp_path_factory):
 
 
 def train(sup, dataset, out, *more):
-    quick = ("--chunk", 12, "--rates", "1,2", "--steps", 20)
+    quick = ("--chunk", 12, "--rates", "1,2", "--steps", 20, "--world-model", "mlp")
     return sup("train", dataset, "--robot", "aloha", "--out", out, *quick, *more)
 
 
@@ -30,7 +30,7 @@ def train(sup, dataset, out, *more):
 def patch(dataset, tmp_path_factory):
     """Trained once for all tests, for that takes longest."""
     path = tmp_path_factory.mktemp("patch") / "my.patch"
-    train_command((dataset,), robot="aloha", out=path, chunk=12, rates="1,2", steps=20)
+    train_command((dataset,), robot="aloha", out=path, chunk=12, rates="1,2", steps=20, world_model="mlp")
     return path
 
 

@@ -43,7 +43,7 @@ def test_the_quick_starts_run_as_printed(tmp_path: Path) -> None:
         for language, text in found:
             lines = [make_smaller(line) for line in text.splitlines()] if language == "sh" else []
             for command in lines or [[sys.executable, "-c", text]]:
-                run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600)
+                run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=3600)
                 assert run.returncode == 0, f"{page.name}: {text}\n{run.stderr}"
     assert {path.name for path in tmp_path.glob("*.patch")} == {"my.patch", "careful.patch"}
 

@@ -104,7 +104,7 @@ def test_a_run_that_is_killed_resumes_to_the_same_weights(tmp_path: Path) -> Non
 
         def slowly(stage, step, total, figures):
             print(step, flush=True)
-            time.sleep(0.05)
+            time.sleep(0.05 if step < 40 else 600)  # it cannot reach its end before it is killed
 
         config = replace(CONFIG, steps=60, evaluate_every=5)
         train(Regression(), SAMPLES, config, stage="line", device=CPU, checkpoint=Path({str(path)!r}), report=slowly)
@@ -143,6 +143,30 @@ def test_patience_stops_early_and_resuming_a_stopped_run_changes_nothing(tmp_pat
     again = Scripted([])
     assert train(again, SAMPLES, config, stage="line", device=CPU, checkpoint=path, resume=True) == history
     assert_same(first, again)
+
+
+class KilledError(Exception):
+    """What ends a run in the middle."""
+
+
+@pytest.mark.parametrize("killed_at", [2, 4, 6])
+def test_a_run_that_is_killed_stops_after_resuming_where_it_would_have_stopped(tmp_path: Path, killed_at: int) -> None:
+    """The fourth evaluation is the best of the first six, whether the first ones were made before the kill or after."""
+    path = tmp_path / "checkpoint.safetensors"
+    config = replace(CONFIG, steps=100, evaluate_every=2, patience=2)
+    losses = [5.0, 3.0, 4.0, 1.0, 2.0, 1.5, 0.0]
+
+    def kill(stage: str, step: int, total: int, figures: Mapping[str, float]) -> None:
+        if figures and step == killed_at:
+            raise KilledError
+
+    whole, killed, resumed = Scripted(losses), Scripted(losses), Scripted(losses[killed_at // 2 :])
+    history = train(whole, SAMPLES, config, stage="line", device=CPU)
+    assert [evaluation.step for evaluation in history] == [2, 4, 6, 8, 10, 12]
+    with pytest.raises(KilledError):
+        train(killed, SAMPLES, config, stage="line", device=CPU, checkpoint=path, report=kill)
+    assert train(resumed, SAMPLES, config, stage="line", device=CPU, checkpoint=path, resume=True) == history
+    assert_same(whole, resumed)
 
 
 @pytest.mark.parametrize(

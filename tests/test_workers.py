@@ -34,5 +34,5 @@ def test_a_worker_ends_with_the_program_that_started_it(tmp_path, how):
         assert program.stdout is not None
         os.kill(int(program.stdout.readline()), 0)  # raises where there is no such worker
         program.send_signal(how)
-        rest, _ = program.communicate(timeout=60)  # until nobody is left who could write there
+        rest, _ = program.communicate(timeout=600)  # until nobody is left who could write there
         assert rest == ""

@@ -24,6 +24,7 @@ from speedup_patch.scheduler.config import SchedulerConfig
 from speedup_patch.scheduler.training import train_scheduler
 from speedup_patch.starts import refuse_short_episodes
 from speedup_patch.trained_patch import TrainedPatch
+from speedup_patch.training import one_thread
 from speedup_patch.training_log import open_log
 from speedup_patch.tuning import Tuning
 from speedup_patch.world_model.config import WorldModelConfig
@@ -79,6 +80,7 @@ class TrainingConfig:
         return satisfies_bound(self.penalty, self.scheduler.gamma, self.choices.fastest)
 
 
+@one_thread()
 def train_patch(
     demonstrations: Demonstrations,
     robot: Robot,

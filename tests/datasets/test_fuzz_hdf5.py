@@ -7,7 +7,6 @@ must see nothing but an ``InputError``; a death inside the library is what ``hdf
 import faulthandler
 import os
 import signal
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -106,10 +105,8 @@ def test_a_file_that_ends_or_halts_the_library_is_named(tmp_path: Path, cause: s
     path.write_bytes(content)
     if _in_a_fork(lambda: _read_everything(path)) not in LIBRARY_DIED:
         pytest.skip("this version of the HDF5 library survives the damage")
-    start = time.monotonic()
     with pytest.raises(InputError, match=r"a\.hdf5 is damaged: the HDF5 library (crashed|did not finish within 3 s)"):
         open_hdf5(path, patience=3.0)
-    assert time.monotonic() - start < 60
 
 
 def test_reading_goes_on_after_an_episode_that_ends_the_library(

@@ -124,7 +124,7 @@ def test_a_full_log_is_written_without_being_asked(tmp_path):
     log.add(decision(0))
     log.add(decision(1))
     assert log._writer is not None
-    log._writer.join(60)
+    log._writer.join(600)
     assert len(read_decisions(tmp_path)) == 2
 
 
@@ -135,5 +135,5 @@ def test_what_is_remembered_is_written_when_the_program_ends(tmp_path):
         "log = DecisionLog(sys.argv[1])\n"
         "log.add(LoggedDecision(np.zeros(4), np.zeros((2, 3)), 1, None, 0.001, np.zeros((0, 3))))\n"
     )
-    subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=True, timeout=600)
     assert len(read_decisions(tmp_path)) == 1

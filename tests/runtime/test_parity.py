@@ -22,6 +22,7 @@ from stand_ins import DELTA_ROBOT, START, LaggingWorldModel, smooth_demonstratio
 
 N = 24
 SIZE = 2 * feature_size(ALOHA)
+TOLERANCE = 1e-4
 
 
 def random_scheduler(encoder: str, choices: Choices, seed: int = 0) -> TrainedScheduler:
@@ -51,19 +52,19 @@ def test_q_values_and_choices_are_those_of_torch_on_thousands_of_states(tmp_path
     demonstrations = smooth_demonstrations(episodes=20, steps=150)
     candidates = bind(choices, ALOHA, read_limits(ALOHA, demonstrations))
     if isinstance(choices, Rates):
-        observations, chunks = random_moments(10_000)
+        observations, chunks = random_moments(2_000)
     else:  # random chunks are beyond all limits, so that no retiming changes them
         starts = find_starts(ALOHA, demonstrations, N)
         observations, chunks = starts.observations, starts.chunks
     paths = paths_at_rate_one(LaggingWorldModel(), observations, chunks) if candidates.needs_path else None
     options = shorten_all(ALOHA, candidates, paths, chunks)
     ours, theirs = (chooser.q_values(observations, options) for chooser in (loaded, scheduler.chooser))
-    np.testing.assert_allclose(ours, theirs, atol=1e-4, rtol=0)
-    # A real choice, not a tie; but several retimings of one chunk may be the same.
-    gap = np.diff(np.sort(theirs, axis=1)[:, -2:], axis=1)[:, 0]
-    assert (gap > 1e-5).mean() > (0.99 if isinstance(choices, Rates) else 0.2)
+    np.testing.assert_allclose(ours, theirs, atol=TOLERANCE, rtol=0)
+    # A real choice, not a tie that rounding decides; but several retimings of one chunk may be the same.
+    real = np.diff(np.sort(theirs, axis=1)[:, -2:], axis=1)[:, 0] > 2 * TOLERANCE
+    assert real.mean() > (0.9 if isinstance(choices, Rates) else 0.2)
     same = loaded.choose(observations, options) == scheduler.chooser.choose(observations, options)
-    assert same[gap > 1e-5].all()
+    assert same[real].all()
 
 
 @pytest.mark.parametrize(

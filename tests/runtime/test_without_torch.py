@@ -32,6 +32,6 @@ def test_a_decision_is_made_without_them(patch_folder, tmp_path):
     episode = smooth_demonstrations(episodes=12).episodes[0]
     np.savez(tmp_path / "moment.npz", chunk=episode.actions[20:32], state=episode.states[20])
     command = [sys.executable, "-c", SCRIPT, str(patch_folder), str(tmp_path / "moment.npz")]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    run = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert run.returncode == 0, run.stderr
     assert 2 <= int(run.stdout) <= 12

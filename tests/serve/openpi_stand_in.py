@@ -161,7 +161,7 @@ async def running_proxy(
         yield proxy, f"ws://127.0.0.1:{await started}"
     finally:
         proxy.stop()
-        await asyncio.wait_for(task, 10)
+        await asyncio.wait_for(task, 120)
 
 
 @asynccontextmanager
@@ -182,14 +182,21 @@ async def ask(connection: ClientConnection, request: Mapping[str, Any]) -> dict[
     return unpackb(reply)
 
 
-def finish(work: Any, seconds: float = 20.0) -> Any:
-    """Runs a coroutine to its end, which must come within the time given."""
+def finish(work: Any, seconds: float = 600.0) -> Any:
+    """Runs a coroutine to its end; what hangs fails after a time that is long even beside other work."""
 
     async def bounded() -> Any:
         async with asyncio.timeout(seconds):
             return await work
 
     return asyncio.run(bounded())
+
+
+async def settled(reached: Callable[[], bool]) -> None:
+    """Waits until sockets that are being closed are gone; those that stay open fail."""
+    async with asyncio.timeout(120):
+        while not reached():
+            await asyncio.sleep(0.01)
 
 
 async def http_get(address: str, path: str, headers: str = "") -> str:

@@ -40,7 +40,7 @@ class ServeProcess:
         """Asks it to stop and gives its exit code."""
         if self.process.returncode is None:
             self.process.send_signal(signal.SIGTERM)
-        return await asyncio.wait_for(self.process.wait(), 20)
+        return await asyncio.wait_for(self.process.wait(), 300)
 
 
 @asynccontextmanager
@@ -69,7 +69,7 @@ async def serve_process(patch: Path, upstream: str, *options: str) -> AsyncItera
 
     reading = asyncio.create_task(read_events())
     try:
-        await asyncio.wait_for(listening.wait(), 60)
+        await asyncio.wait_for(listening.wait(), 300)
         assert running.port, running.events
         yield running
     finally:

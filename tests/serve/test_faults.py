@@ -24,6 +24,7 @@ from serve.openpi_stand_in import (
     packb,
     running_proxy,
     serving,
+    settled,
     unpackb,
 )
 from speedup_patch.errors import InputError
@@ -31,6 +32,9 @@ from speedup_patch.robots import find_robot
 from speedup_patch.serve.config import ProxyConfig
 
 ALOHA = find_robot("aloha")
+SHORT = 1.0
+"""Seconds the policy server is given where it is to be too slow; a healthy one needs milliseconds, but may have to wait
+for a busy processor."""
 
 
 async def closing(connection) -> tuple[int, str]:
@@ -96,29 +100,29 @@ def test_the_policy_server_hangs(caplog: pytest.LogCaptureFixture) -> None:
         await release.wait()
 
     async def check() -> None:
-        async with serving(hangs) as upstream, running_proxy(upstream, timeout=0.2) as (proxy, to):
+        async with serving(hangs) as upstream, running_proxy(upstream, timeout=SHORT) as (proxy, to):
             async with client(to) as (connection, _):
                 await connection.send(packb(observation(0.0)))
-                assert await closing(connection) == (1014, "the policy server gave no answer within 0.2 seconds")
+                assert await closing(connection) == (1014, f"the policy server gave no answer within {SHORT:g} seconds")
             assert proxy.journal.faults["upstream_timeout"] == 1
             await is_let_go(proxy)
             release.set()
 
-    finish(check(), 10)
+    finish(check())
     assert "upstream_timeout" in caplog.text
 
 
 def test_the_deadline_counts_per_request_and_not_while_idle() -> None:
     async def slow(request: dict) -> dict:
-        await asyncio.sleep(0.15)
+        await asyncio.sleep(0.3 * SHORT)
         return counting_policy(request)
 
     async def check() -> None:
-        async with openpi_server(slow) as upstream, running_proxy(upstream, timeout=0.4) as (proxy, to):
+        async with openpi_server(slow) as upstream, running_proxy(upstream, timeout=SHORT) as (proxy, to):
             async with client(to) as (connection, _):
-                for tag in range(3):
+                for tag in range(4):
                     assert (await ask(connection, observation(tag)))["tag"] == tag
-                await asyncio.sleep(0.6)
+                await asyncio.sleep(1.1 * SHORT)
                 assert (await ask(connection, observation(9.0)))["tag"] == 9.0
             assert not proxy.journal.faults
 
@@ -138,7 +142,7 @@ def test_the_policy_server_sends_no_metadata_or_garbage_as_metadata() -> None:
 
     async def check() -> None:
         for server, text in ((silent, "no metadata"), (garbage, "not a msgpack map"), (slams, "no close frame")):
-            async with serving(server) as upstream, running_proxy(upstream, timeout=0.2) as (proxy, to):
+            async with serving(server) as upstream, running_proxy(upstream, timeout=SHORT) as (proxy, to):
                 async with connect(to, compression=None, proxy=None) as connection:
                     code, reason = await closing(connection)
                 assert code == 1014
@@ -293,11 +297,12 @@ def test_compression_is_never_agreed_on() -> None:
 def test_a_client_that_leaves_in_the_middle_of_a_reply_takes_its_upstream_connection_along(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    left = asyncio.Event()
+    asked, left = asyncio.Event(), asyncio.Event()
 
     async def slow(websocket) -> None:
         await websocket.send(packb({}))
         await websocket.recv()
+        asked.set()
         await websocket.wait_closed()
         left.set()
 
@@ -305,7 +310,7 @@ def test_a_client_that_leaves_in_the_middle_of_a_reply_takes_its_upstream_connec
         async with serving(slow) as upstream, running_proxy(upstream) as (proxy, to):
             async with client(to) as (connection, _):
                 await connection.send(packb(observation(0.0)))
-                await asyncio.sleep(0.05)
+                await asked.wait()
                 connection.transport.abort()
             await left.wait()
             await is_let_go(proxy)
@@ -362,36 +367,48 @@ def test_a_replaced_patch_folder_is_noticed_while_the_loaded_one_goes_on(
     assert "still serving the patch that was loaded" in caplog.text
 
 
+async def refuses(address: str) -> bool:
+    """Whether nobody listens any more; a connection that the listener leaves behind is reset."""
+    try:
+        _, writer = await asyncio.open_connection("127.0.0.1", int(address.rsplit(":", 1)[1]))
+    except ConnectionRefusedError:
+        return True
+    except ConnectionResetError:
+        return False
+    writer.close()
+    return False
+
+
 def test_shutting_down_answers_what_is_in_flight_and_then_says_goodbye() -> None:
+    begun, release = asyncio.Semaphore(0), asyncio.Event()
+
     async def slow(request: dict) -> dict:
-        await asyncio.sleep(0.3)
+        begun.release()
+        await release.wait()
         return counting_policy(request)
 
-    async def busy(to: str, tag: float, sent: asyncio.Semaphore) -> tuple[float, int]:
+    async def busy(to: str, tag: float) -> tuple[float, int]:
         async with client(to) as (connection, _):
             await connection.send(packb(observation(tag)))
-            sent.release()
             reply = unpackb(await connection.recv())
             assert len(reply["actions"]) == 4
             return reply["tag"], (await closing(connection))[0]
 
-    async def idle(to: str, sent: asyncio.Semaphore) -> int:
+    async def idle(to: str) -> int:
         async with client(to) as (connection, _):
-            sent.release()
+            begun.release()
             return (await closing(connection))[0]
 
     async def check() -> None:
-        sent = asyncio.Semaphore(0)
         async with openpi_server(slow) as upstream, running_proxy(upstream) as (proxy, to):
-            clients = asyncio.gather(*(busy(to, float(tag), sent) for tag in range(8)), idle(to, sent))
+            clients = asyncio.gather(*(busy(to, float(tag)) for tag in range(8)), idle(to))
             for _ in range(9):
-                await sent.acquire()
-            await asyncio.sleep(0.05)
+                await begun.acquire()
             proxy.stop()
-            await asyncio.sleep(0.05)
-            with pytest.raises(ConnectionRefusedError):
-                async with client(to):
-                    pass
+            async with asyncio.timeout(60):
+                while not await refuses(to):
+                    await asyncio.sleep(0.01)
+            release.set()
             assert await clients == [*((float(tag), 1001) for tag in range(8)), 1001]
 
     finish(check())
@@ -401,20 +418,16 @@ def test_file_descriptors_stay_flat_over_many_connections() -> None:
     def descriptors() -> int:
         return len(os.listdir("/proc/self/fd"))
 
-    async def check() -> list[int]:
-        counts: list[int] = []
+    async def check() -> None:
         async with openpi_server(counting_policy) as upstream, running_proxy(upstream) as (proxy, to):
-            for _ in range(3):
-                for _ in range(20):
-                    async with client(to) as (connection, _):
-                        await ask(connection, observation(0.0))
-                await is_let_go(proxy)
-                await asyncio.sleep(0.05)
-                counts.append(descriptors())
-        return counts
+            before = descriptors()
+            for _ in range(60):
+                async with client(to) as (connection, _):
+                    await ask(connection, observation(0.0))
+            await is_let_go(proxy)
+            await settled(lambda: descriptors() <= before + 1)
 
-    counts = finish(check())
-    assert max(counts) - min(counts) <= 1
+    finish(check())
 
 
 def test_a_port_in_use_and_bad_settings_say_what_is_wrong() -> None:

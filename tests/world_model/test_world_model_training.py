@@ -71,6 +71,28 @@ def test_two_steps_and_two_resumed_are_four(kind: str, tmp_path: Path) -> None:
     assert all(torch.equal(tensor, weights(resumed)[name]) for name, tensor in weights(whole).items())
 
 
+@pytest.mark.parametrize("kind", ["gru", "mlp"])
+def test_training_stops_when_it_no_longer_helps(kind: str) -> None:
+    """Held-out episodes that obey another law than the training data: to fit those better does not help for long."""
+    rng = np.random.default_rng(0)
+    held_out = Demonstrations(
+        tuple(replace(episode, actions=rng.permutation(episode.actions)) for episode in HELD_OUT), HELD_OUT.control_hz
+    )
+    loop = replace(WorldModelConfig().resolved_loop(kind), steps=400, batch_size=16, evaluate_every=1)
+    reports: list[tuple[int, float]] = []
+    train_world_model(
+        TRAINING,
+        held_out,
+        SMALL_ARM,
+        replace(TINY, kind=kind, loop=loop),
+        device=CPU,
+        report=lambda stage, step, total, figures: reports.append((step, figures.get("held_out_loss", np.nan))),
+    )
+    losses = [loss for _, loss in reports if np.isfinite(loss)]
+    assert 0 < loop.patience < len(losses) < loop.steps
+    assert int(np.argmin(losses)) == len(losses) - 1 - loop.patience
+
+
 def test_the_seed_decides_and_nothing_else() -> None:
     torch.manual_seed(1)
     first, _ = train_world_model(TRAINING, HELD_OUT, SMALL_ARM, TINY, device=CPU)

@@ -44,7 +44,7 @@ def train(
         rates: Rates to choose from, such as 1,2,3,4.
         epsilon: Largest end-effector deviation that still counts as the same motion.
         world_model: gru, mlp or servo; auto picks the one that fits the robot.
-        steps: Training steps for each network, instead of the preset's.
+        steps: Most training steps for each network, instead of the preset's.
         device: auto, cpu, cuda or mps.
         seed: Everything random follows from it.
         tensorboard: Write TensorBoard files: OUT.training/events while it runs, OUT/training when it is done.

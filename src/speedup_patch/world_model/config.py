@@ -11,8 +11,8 @@ Kind = Literal["gru", "mlp", "servo"]
 KINDS: tuple[Kind, ...] = ("gru", "mlp", "servo")
 
 DEFAULT_LOOPS: dict[Kind, LoopConfig] = {
-    "gru": LoopConfig(steps=8000, batch_size=256, learning_rate=2e-3, evaluate_every=250, patience=0, seed=0),
-    "mlp": LoopConfig(steps=4000, batch_size=1024, learning_rate=1e-3, evaluate_every=250, patience=0, seed=0),
+    "gru": LoopConfig(steps=8000, batch_size=256, learning_rate=2e-3, evaluate_every=250, patience=4, seed=0),
+    "mlp": LoopConfig(steps=4000, batch_size=1024, learning_rate=1e-3, evaluate_every=250, patience=4, seed=0),
     "servo": LoopConfig(steps=400, batch_size=128, learning_rate=5e-2, evaluate_every=50, patience=0, seed=0),
 }
 
