@@ -1,0 +1,226 @@
+"""A patch with some of its rules left out or its settings changed, to measure what each of them is worth.
+
+Nothing is trained again: the critic judges the options that are left. A rule that a patch does not follow on its robot
+cannot be left out of it, so that no row of a table is the patch itself under another name.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, get_args
+
+from speedup_patch.candidates import Rates, Retimings
+from speedup_patch.errors import InputError
+from speedup_patch.relabel import Measure
+from speedup_patch.retiming import Boldness, RetimingConfig
+from speedup_patch.runtime.engine import Engine, patch_engine
+from speedup_patch.runtime.patch_folder import LoadedPatch
+
+WITHOUT, WITH = "without-", "with-"
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A patch, and which of the things that watch over it take part."""
+
+    patch: LoadedPatch
+    guard: bool = True
+    caution: bool = True
+    second_opinion: bool = True
+
+    def engine(self) -> Engine:
+        """What runs it."""
+        engine = patch_engine(self.patch, second_opinion=self.second_opinion)
+        return replace(
+            engine,
+            guard=engine.guard if self.guard else None,
+            caution=engine.caution if self.caution else None,
+        )
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Something that a patch does at run time, and the same patch without it."""
+
+    meaning: str
+    """What is left out."""
+    applies: Callable[[LoadedPatch], bool]
+    """Whether the patch does it at all."""
+    leave_out: Callable[[Variant], Variant]
+
+
+def _always(_: LoadedPatch) -> bool:
+    return True
+
+
+def _retimes(patch: LoadedPatch) -> bool:
+    return isinstance(patch.choices, Retimings)
+
+
+def _tracks(patch: LoadedPatch) -> bool:
+    """Whether joints that are servos are kept on their path."""
+    return _retimes(patch) and bool(patch.limits.pulls)
+
+
+def _commands_deltas(patch: LoadedPatch) -> bool:
+    """Whether arms are commanded by delta actions."""
+    return _retimes(patch) and any(arm.gain > 0 for arm in patch.limits.arms)
+
+
+def _has_grippers(patch: LoadedPatch) -> bool:
+    return _retimes(patch) and bool(patch.limits.grippers)
+
+
+def _jumps(patch: LoadedPatch) -> bool:
+    """Whether some gripper's commands to close jump."""
+    return _retimes(patch) and any(gripper.closing.jumps for gripper in patch.limits.grippers)
+
+
+def _knows_axis_lags(patch: LoadedPatch) -> bool:
+    return _commands_deltas(patch) and any(arm.axis_lags for arm in patch.limits.arms)
+
+
+def _knows_release_delay(patch: LoadedPatch) -> bool:
+    return _commands_deltas(patch) and any(gripper.letting_go for gripper in patch.limits.grippers)
+
+
+def _change_retiming(patch: LoadedPatch, **values: Any) -> LoadedPatch:
+    choices = patch.choices
+    assert isinstance(choices, Retimings)
+    return replace(patch, choices=replace(choices, common=replace(choices.common, **values)))
+
+
+def _retiming_with(**values: Any) -> Callable[[Variant], Variant]:
+    return lambda variant: replace(variant, patch=_change_retiming(variant.patch, **values))
+
+
+def _at_constant_rates(variant: Variant) -> Variant:
+    patch = _change_retiming(variant.patch, constant=True)
+    assert isinstance(patch.choices, Retimings)
+    levels = tuple(Boldness(rate) for rate in Rates().values)
+    return replace(variant, patch=replace(patch, choices=replace(patch.choices, levels=levels)))
+
+
+def _without_axis_lags(variant: Variant) -> Variant:
+    limits = variant.patch.limits
+    arms = tuple(replace(arm, axis_lags=(), axis_gains=()) for arm in limits.arms)
+    return replace(variant, patch=replace(variant.patch, limits=replace(limits, arms=arms)))
+
+
+def _without_release_delay(variant: Variant) -> Variant:
+    limits = variant.patch.limits
+    grippers = tuple(replace(gripper, letting_go=0.0) for gripper in limits.grippers)
+    return replace(variant, patch=replace(variant.patch, limits=replace(limits, grippers=grippers)))
+
+
+RULES: dict[str, Rule] = {
+    "retiming": Rule(
+        "rates that change within a chunk: the critic chooses one of 1, 2, 3 and 4 for the whole chunk, all else stays",
+        _retimes,
+        _at_constant_rates,
+    ),
+    "path-tracking": Rule("targets that keep joints on their path", _tracks, _retiming_with(keep_up=False)),
+    "largest-rate": Rule("the largest rate of joints that are servos", _tracks, _retiming_with(joint_rate=math.inf)),
+    "gripper-lead": Rule("reading gripper commands ahead", _has_grippers, _retiming_with(gripper_lead=False)),
+    "gripper-limit": Rule("the limits on fingers", _has_grippers, _retiming_with(gripper_limit=False)),
+    "settle": Rule("the time that fingers get to grip once they have stopped", _jumps, _retiming_with(settle=0.0)),
+    "change-limit": Rule("gradual changes of the rate", _retimes, _retiming_with(change=math.inf)),
+    "slack": Rule("limits that give way to make whole commands", _retimes, _retiming_with(slack=0.0)),
+    "leave-rest": Rule("leaving a short last command to the next chunk", _retimes, _retiming_with(leave_rest=False)),
+    "straight-cuts": Rule(
+        "cutting all axes of a summed motion by one share", _commands_deltas, _retiming_with(straight=False)
+    ),
+    "overdrive": Rule(
+        "commanding more motion than the action limits allow", _commands_deltas, _retiming_with(overdrive=1.0)
+    ),
+    "turn-limit": Rule("the limit on turns", _commands_deltas, _retiming_with(turn=math.inf)),
+    "momentum": Rule(
+        "taking what an arm's momentum makes off its commands", _commands_deltas, _retiming_with(momentum=0.0)
+    ),
+    "guard": Rule(
+        "running chunks unchanged that are unlike the demonstrations", _always, lambda v: replace(v, guard=False)
+    ),
+    "second": Rule(
+        "the world model's second opinion on chunks that the critic would leave as they are",
+        _commands_deltas,
+        lambda variant: replace(variant, second_opinion=False),
+    ),
+    "caution": Rule(
+        "everything that watches arms that are commanded by deltas",
+        _commands_deltas,
+        lambda v: replace(v, caution=False),
+    ),
+    "coasting": Rule("knowing how far an arm coasts along each axis", _knows_axis_lags, _without_axis_lags),
+    "release-delay": Rule(
+        "waiting for fingers to release what they hold", _knows_release_delay, _without_release_delay
+    ),
+}
+"""Every rule that can be left out, by the name that follows ``without-``."""
+
+
+def change_patch(patch: LoadedPatch, changes: Sequence[str]) -> Variant:
+    """The patch with these changes, such as ``without-guard`` or ``with-overdrive=1``, one after the other."""
+    variant = Variant(patch)
+    for change in changes:
+        variant = _without(variant, change) if change.startswith(WITHOUT) else _with(variant, change)
+    return variant
+
+
+def rules_of(patch: LoadedPatch) -> list[str]:
+    """The names of the rules that this patch follows."""
+    return [name for name, rule in RULES.items() if rule.applies(patch)]
+
+
+def _without(variant: Variant, change: str) -> Variant:
+    rule = RULES.get(change.removeprefix(WITHOUT))
+    if rule is None or not rule.applies(variant.patch):
+        wrong = "is no rule of this patch" if rule else "is no rule"
+        raise InputError(f"{change}: that {wrong}; its rules are {', '.join(rules_of(variant.patch))}")
+    return rule.leave_out(variant)
+
+
+def _with(variant: Variant, change: str) -> Variant:
+    """The patch with another value of one setting of its retiming, or of its tolerance."""
+    name, _, text = change.removeprefix(WITH).partition("=")
+    field, patch = name.replace("-", "_"), variant.patch
+    if field in TOLERANCE:
+        return replace(variant, patch=replace(patch, **{field: _tolerance(field, text, change)}))
+    known = [known.name for known in fields(RetimingConfig)] if _retimes(patch) else []
+    if field not in known:
+        names = ", ".join(name.replace("_", "-") for name in (*TOLERANCE, *known))
+        raise InputError(f"{change}: {name!r} is no setting of this patch; its settings are {names}")
+    value = _value(text, getattr(RetimingConfig(), field), change)
+    changed = _change_retiming(patch, **{field: value})
+    if field == "joint_lead" and value and not any(isinstance(d, float) for d in changed.candidates.delays.values()):
+        raise InputError(
+            f"{change}: only joints with measured lags that are not kept on their path can be read ahead; write "
+            "without-path-tracking+with-joint-lead=on where there are such"
+        )
+    return replace(variant, patch=changed)
+
+
+TOLERANCE = ("epsilon", "measure")
+"""Settings of the patch itself: the second opinion and MPC go by them."""
+
+
+def _tolerance(field: str, text: str, change: str) -> float | str:
+    if field == "epsilon":
+        epsilon = _value(text, 0.0, change)
+        if not epsilon > 0:
+            raise InputError(f"{change}: epsilon must be positive")
+        return epsilon
+    if text not in get_args(Measure):
+        raise InputError(f"{change}: a measure is one of {', '.join(get_args(Measure))}")
+    return text
+
+
+def _value(text: str, now: bool | float, change: str) -> bool | float:
+    """What ``text`` says, of the kind that the setting has now."""
+    if isinstance(now, bool):
+        if text not in ("on", "off"):
+            raise InputError(f"{change}: this setting is on or off, not {text!r}")
+        return text == "on"
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"{change}: {text!r} is not a number") from None
