@@ -136,7 +136,7 @@ def test_without_any_patch_world_models_are_missing(config, tmp_path):
 
 
 def test_bad_input_is_refused():
-    with pytest.raises(InputError, match="LIBERO's are spatial, object"):
+    with pytest.raises(InputError, match="those of libero are spatial, object"):
         BenchConfig(suites=("kitchen",))
     with pytest.raises(InputError, match="the parts are main, gripper"):
         run_bench(BenchConfig(), ["everything"], "", silent)

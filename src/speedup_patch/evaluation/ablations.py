@@ -130,9 +130,6 @@ RULES: dict[str, Rule] = {
     "straight-cuts": Rule(
         "cutting all axes of a summed motion by one share", _commands_deltas, _retiming_with(straight=False)
     ),
-    "overdrive": Rule(
-        "commanding more motion than the action limits allow", _commands_deltas, _retiming_with(overdrive=1.0)
-    ),
     "turn-limit": Rule("the limit on turns", _commands_deltas, _retiming_with(turn=math.inf)),
     "momentum": Rule(
         "taking what an arm's momentum makes off its commands", _commands_deltas, _retiming_with(momentum=0.0)
