@@ -75,7 +75,7 @@ def delta_patch(tmp_path_factory):
 
 
 def jumping(stroke):
-    return replace(stroke, jumps=True)
+    return replace(stroke, jumps=True, approach=0.003)
 
 
 def small_arm_moment(t=30):
@@ -117,7 +117,8 @@ def settings_of(variant):
     found["levels"] = choices.levels
     found |= {f"arm.{name}": value for arm in limits.arms for name, value in asdict(arm).items()}
     found |= {f"gripper.{name}": value for gripper in limits.grippers for name, value in asdict(gripper).items()}
-    found |= {name: getattr(variant, name) for name in ("guard", "caution", "second_opinion")}
+    found |= {f"watch.{name}": value for name, value in asdict(limits.tuning.watch).items()}
+    found |= {name: getattr(variant, name) for name in ("guard", "caution", "without_cautions", "second_opinion")}
     return found
 
 
@@ -137,6 +138,14 @@ CHANGED = {
     "guard": {"guard"},
     "second": {"second_opinion"},
     "caution": {"caution"},
+    "blocked": {"watch.least_displacement", "watch.least_command"},
+    "blocked-predicted": {"watch.least_displacement"},
+    "blocked-commanded": {"watch.least_command"},
+    "short-attempts": {"watch.attempt_seconds"},
+    "pauses": {"watch.rush"},
+    "early-gripper": {"without_cautions"},
+    "remaining-displacement": {"without_cautions"},
+    "unbroken-gripper": {"without_cautions"},
     "coasting": {"arm.axis_lags", "arm.axis_gains"},
     "release-delay": {"gripper.letting_go"},
 }
@@ -163,6 +172,15 @@ def test_what_watches_can_be_left_out_of_an_engine(delta_patch):
     assert change_patch(delta_patch, ["without-straight-cuts"]).engine().merging == Merging(straight=False)
     unaware = change_patch(delta_patch, ["without-coasting"]).engine().caution
     assert [arm.axis_lags for arm in unaware.limits.arms] == [()]
+
+
+@pytest.mark.parametrize("rule", ["early-gripper", "remaining-displacement", "unbroken-gripper"])
+def test_a_switch_of_what_watches_is_off_alone(delta_patch, rule):
+    whole, without = (
+        Variant(delta_patch).engine().caution,
+        change_patch(delta_patch, [f"without-{rule}"]).engine().caution,
+    )
+    assert without == replace(whole, **{rule.replace("-", "_"): False})
 
 
 def test_without_retiming_all_else_stays(servo_folder, delta_patch):
@@ -238,6 +256,7 @@ def test_a_rule_that_a_patch_does_not_follow_is_not_left_out_of_it(servo_folder,
         ("with-epsilon=-1", "epsilon must be positive"),
         ("with-measure=eye", "a measure is one of in_step"),
         ("with-joint-lead=on", "without-path-tracking"),
+        ("with-short-attempts=2.5", "'2.5' is not a whole number"),
     ],
 )
 def test_a_wrong_setting_is_answered_with_what_would_be_right(servo_folder, change, message):
@@ -249,6 +268,8 @@ def test_settings_are_changed_one_after_the_other(servo_folder):
     patch = load_patch(servo_folder)
     changed = change_patch(patch, ["with-overdrive=1.25", "with-leave-rest=off", "with-measure=cross_track"]).patch
     assert changed.choices.common == replace(patch.choices.common, overdrive=1.25, leave_rest=False)
+    tuned = change_patch(patch, ["with-rush=2", "with-jumping=1", "with-short-attempts=5"]).patch.limits.tuning
+    assert (tuned.watch.rush, tuned.watch.short_attempts, tuned.deviation.jumping) == (2.0, 5, 1.0)
     assert (changed.measure, patch.measure) == ("cross_track", "in_step")
 
 

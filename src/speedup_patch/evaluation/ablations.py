@@ -6,17 +6,19 @@ cannot be left out of it, so that no row of a table is the patch itself under an
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, get_args
 
 from speedup_patch.candidates import Rates, Retimings
 from speedup_patch.errors import InputError
 from speedup_patch.relabel import Measure
-from speedup_patch.retiming import Boldness, RetimingConfig
+from speedup_patch.retiming import Boldness
 from speedup_patch.runtime.engine import Engine, patch_engine
 from speedup_patch.runtime.patch_folder import LoadedPatch
 
 WITHOUT, WITH = "without-", "with-"
+NEVER = 1e9
+"""Seconds, or multiples of anything that a robot does, which none gets to."""
 
 
 @dataclass(frozen=True)
@@ -26,16 +28,17 @@ class Variant:
     patch: LoadedPatch
     guard: bool = True
     caution: bool = True
+    without_cautions: tuple[str, ...] = ()
+    """Switches of ``Caution`` that are off."""
     second_opinion: bool = True
 
     def engine(self) -> Engine:
         """What runs it."""
         engine = patch_engine(self.patch, second_opinion=self.second_opinion)
-        return replace(
-            engine,
-            guard=engine.guard if self.guard else None,
-            caution=engine.caution if self.caution else None,
-        )
+        caution = engine.caution if self.caution else None
+        if caution is not None:
+            caution = replace(caution, **dict.fromkeys(self.without_cautions, False))
+        return replace(engine, guard=engine.guard if self.guard else None, caution=caution)
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,16 @@ def _knows_release_delay(patch: LoadedPatch) -> bool:
     return _commands_deltas(patch) and any(gripper.letting_go for gripper in patch.limits.grippers)
 
 
+def _pauses(patch: LoadedPatch) -> bool:
+    """Whether it is known how slow arms are before their grippers open or close."""
+    strokes = [stroke for gripper in patch.limits.grippers for stroke in (gripper.opening, gripper.closing)]
+    return _commands_deltas(patch) and any(stroke.approach is not None for stroke in strokes)
+
+
+def _grips_early(patch: LoadedPatch) -> bool:
+    return _pauses(patch) and _knows_axis_lags(patch)
+
+
 def _change_retiming(patch: LoadedPatch, **values: Any) -> LoadedPatch:
     choices = patch.choices
     assert isinstance(choices, Retimings)
@@ -92,6 +105,21 @@ def _change_retiming(patch: LoadedPatch, **values: Any) -> LoadedPatch:
 
 def _retiming_with(**values: Any) -> Callable[[Variant], Variant]:
     return lambda variant: replace(variant, patch=_change_retiming(variant.patch, **values))
+
+
+def _change_tuning(patch: LoadedPatch, part: str, **values: Any) -> LoadedPatch:
+    """The patch with other hand-chosen numbers in ``Tuning.watch`` or ``Tuning.deviation``."""
+    tuning = patch.limits.tuning
+    changed = replace(tuning, **{part: replace(getattr(tuning, part), **values)})
+    return replace(patch, limits=replace(patch.limits, tuning=changed))
+
+
+def _watch_with(**values: Any) -> Callable[[Variant], Variant]:
+    return lambda variant: replace(variant, patch=_change_tuning(variant.patch, "watch", **values))
+
+
+def _caution_without(switch: str) -> Callable[[Variant], Variant]:
+    return lambda variant: replace(variant, without_cautions=(*variant.without_cautions, switch))
 
 
 def _at_constant_rates(variant: Variant) -> Variant:
@@ -147,6 +175,38 @@ RULES: dict[str, Rule] = {
         _commands_deltas,
         lambda v: replace(v, caution=False),
     ),
+    "blocked": Rule(
+        "noticing that an arm is blocked",
+        _commands_deltas,
+        _watch_with(least_displacement=NEVER, least_command=NEVER),
+    ),
+    "blocked-predicted": Rule(
+        "noticing that an arm falls short of what the world model predicted",
+        _commands_deltas,
+        _watch_with(least_displacement=NEVER),
+    ),
+    "blocked-commanded": Rule(
+        "noticing that an arm falls short of what its commands make in free motion",
+        _knows_axis_lags,
+        _watch_with(least_command=NEVER),
+    ),
+    "short-attempts": Rule(
+        "asking the policy of a blocked arm again after a few commands: whole chunks run",
+        _commands_deltas,
+        _watch_with(attempt_seconds=NEVER),
+    ),
+    "pauses": Rule("slowing down before a gripper opens or closes", _pauses, _watch_with(rush=NEVER)),
+    "early-gripper": Rule(
+        "commanding a gripper while its arm is still on the way", _grips_early, _caution_without("early_gripper")
+    ),
+    "remaining-displacement": Rule(
+        "adding to the commands what an arm would stop short by when its gripper opens or closes",
+        _grips_early,
+        _caution_without("remaining_displacement"),
+    ),
+    "unbroken-gripper": Rule(
+        "leaving fingers alone that are still opening or closing", _grips_early, _caution_without("unbroken_gripper")
+    ),
     "coasting": Rule("knowing how far an arm coasts along each axis", _knows_axis_lags, _without_axis_lags),
     "release-delay": Rule(
         "waiting for fingers to release what they hold", _knows_release_delay, _without_release_delay
@@ -177,18 +237,21 @@ def _without(variant: Variant, change: str) -> Variant:
 
 
 def _with(variant: Variant, change: str) -> Variant:
-    """The patch with another value of one setting of its retiming, or of its tolerance."""
+    """The patch with another value of one setting: of its retiming, its tuning or its tolerance."""
     name, _, text = change.removeprefix(WITH).partition("=")
     field, patch = name.replace("-", "_"), variant.patch
+    places = {place: _settings(patch, place) for place in PLACES}
+    place = next((place for place, settings in places.items() if field in settings), None)
     if field in TOLERANCE:
-        return replace(variant, patch=replace(patch, **{field: _tolerance(field, text, change)}))
-    known = [known.name for known in fields(RetimingConfig)] if _retimes(patch) else []
-    if field not in known:
-        names = ", ".join(name.replace("_", "-") for name in (*TOLERANCE, *known))
+        changed = replace(patch, **{field: _tolerance(field, text, change)})
+    elif place is None:
+        known = [*TOLERANCE, *(setting for settings in places.values() for setting in settings)]
+        names = ", ".join(setting.replace("_", "-") for setting in known)
         raise InputError(f"{change}: {name!r} is no setting of this patch; its settings are {names}")
-    value = _value(text, getattr(RetimingConfig(), field), change)
-    changed = _change_retiming(patch, **{field: value})
-    if field == "joint_lead" and value and not any(isinstance(d, float) for d in changed.candidates.delays.values()):
+    else:
+        value = {field: _value(text, places[place][field], change)}
+        changed = _change_retiming(patch, **value) if place == RETIMING else _change_tuning(patch, place, **value)
+    if field == "joint_lead" and not any(isinstance(delay, float) for delay in changed.candidates.delays.values()):
         raise InputError(
             f"{change}: only joints with measured lags that are not kept on their path can be read ahead; write "
             "without-path-tracking+with-joint-lead=on where there are such"
@@ -196,6 +259,16 @@ def _with(variant: Variant, change: str) -> Variant:
     return replace(variant, patch=changed)
 
 
+def _settings(patch: LoadedPatch, place: str) -> dict[str, Any]:
+    """The settings of one place, by name; none where the patch does not retime."""
+    if not isinstance(patch.choices, Retimings):
+        return {}
+    return asdict(patch.choices.common if place == RETIMING else getattr(patch.limits.tuning, place))
+
+
+RETIMING = "retiming"
+PLACES = (RETIMING, "watch", "deviation")
+"""Where a patch keeps its settings: ``RetimingConfig``, and the parts of ``Tuning``."""
 TOLERANCE = ("epsilon", "measure")
 """Settings of the patch itself: the second opinion and MPC go by them."""
 
@@ -211,13 +284,14 @@ def _tolerance(field: str, text: str, change: str) -> float | str:
     return text
 
 
-def _value(text: str, now: bool | float, change: str) -> bool | float:
+def _value(text: str, now: bool | int | float, change: str) -> bool | int | float:
     """What ``text`` says, of the kind that the setting has now."""
     if isinstance(now, bool):
         if text not in ("on", "off"):
             raise InputError(f"{change}: this setting is on or off, not {text!r}")
         return text == "on"
     try:
-        return float(text)
+        return int(text) if isinstance(now, int) else float(text)
     except ValueError:
-        raise InputError(f"{change}: {text!r} is not a number") from None
+        kind = "a whole number" if isinstance(now, int) else "a number"
+        raise InputError(f"{change}: {text!r} is not {kind}") from None
