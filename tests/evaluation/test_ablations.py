@@ -11,6 +11,7 @@ import sample_motions
 import small_arm
 from small_arm import SMALL_ARM
 from speedup_patch.acceleration import PLAIN, Merging, accelerate
+from speedup_patch.bench.ablation import schedulers_of
 from speedup_patch.candidates import Rates, Retimings
 from speedup_patch.errors import InputError
 from speedup_patch.evaluation.ablations import RULES, Variant, change_patch, rules_of
@@ -271,6 +272,17 @@ def test_settings_are_changed_one_after_the_other(servo_folder):
     tuned = change_patch(patch, ["with-rush=2", "with-jumping=1", "with-short-attempts=5"]).patch.limits.tuning
     assert (tuned.watch.rush, tuned.watch.short_attempts, tuned.deviation.jumping) == (2.0, 5, 1.0)
     assert (changed.measure, patch.measure) == ("cross_track", "in_step")
+
+
+def test_the_bench_compares_what_a_patch_follows_and_nothing_twice(servo_folder, rates_folder, delta_patch):
+    for patch in (load_patch(servo_folder), load_patch(rates_folder), delta_patch):
+        compared = schedulers_of(patch)
+        assert compared[:2] == ("base", "PATCH")
+        assert len(set(compared)) == len(compared)
+        assert {f"without-{rule}:PATCH" for rule in rules_of(patch)} <= set(compared)
+        assert ("with-overdrive=1.25:PATCH" in compared) == (patch is delta_patch)
+    for spec in schedulers_of(load_patch(servo_folder)):
+        find_engine(spec.replace("PATCH", str(servo_folder)), SMALL_ARM)
 
 
 def test_the_page_lists_every_rule_as_the_code_names_it():
