@@ -14,7 +14,8 @@ from speedup_patch.acceleration import PLAIN, Merging, accelerate
 from speedup_patch.bench.ablation import schedulers_of
 from speedup_patch.candidates import Rates, Retimings
 from speedup_patch.errors import InputError
-from speedup_patch.evaluation.ablations import RULES, Variant, change_patch, rules_of
+from speedup_patch.evaluation.ablations import change_patch
+from speedup_patch.evaluation.rules import RULES, Variant, rules_of
 from speedup_patch.evaluation.schedulers import find_engine
 from speedup_patch.evaluation.specs import SchedulerSpec, parse_spec
 from speedup_patch.keeping_up import find_keeping_up

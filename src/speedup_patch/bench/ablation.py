@@ -10,8 +10,8 @@ from speedup_patch.bench.runs import SUMMARY_COLUMNS, run_schedulers, summary_ro
 from speedup_patch.candidates import Retimings
 from speedup_patch.data import EpisodeResult
 from speedup_patch.errors import InputError
-from speedup_patch.evaluation.ablations import RULES, rules_of
 from speedup_patch.evaluation.compare import SchedulerSummary, summarise
+from speedup_patch.evaluation.rules import rules_of
 from speedup_patch.evaluation.run import content_digest
 from speedup_patch.reporting import Report
 from speedup_patch.retiming import joint_delays
@@ -56,7 +56,7 @@ def measure(config: BenchConfig, suite: str, notes: list[str], report: Report) -
 
 def schedulers_of(patch: LoadedPatch) -> tuple[str, ...]:
     """What is compared for this patch: only rules that it follows are left out, and no row is there twice."""
-    left_out = [f"without-{rule}:{OURS}" for rule in RULES if rule in rules_of(patch)]
+    left_out = [f"without-{rule}:{OURS}" for rule in rules_of(patch)]
     changed: list[str] = []
     if isinstance(patch.choices, Retimings):
         now = patch.choices.common
