@@ -1,4 +1,5 @@
 BENCH := runs/bench
+BENCH_ABLATION ?=
 
 # $(1): insertion or transfer. Demonstrations start from seeds >= 100000, development used seeds 50000 to 50999.
 define aloha_bench
@@ -12,22 +13,11 @@ define aloha_bench
 	cp $(BENCH)/aloha_$(1)/results.json $(BENCH)/aloha_$(1)/table.md benchmarks/results/aloha_$(1)/
 endef
 
-# What each part of the default is worth: the same patch with one of them left out, and plain limits without a scheduler.
-define aloha_ablation
-	$(BIN)/sup eval aloha/$(1) --policy bundled:aloha/$(1) --episodes 100 --seed 0 --out $(BENCH)/ablation_$(1) --scheduler base \
-		$(BENCH)/$(1).patch without-keeping-up:$(BENCH)/$(1).patch without-lead:$(BENCH)/$(1).patch \
-		without-limit:$(BENCH)/$(1).patch without-retiming:$(BENCH)/$(1).patch retime:$(BENCH)/$(1).patch \
-		with-joint-lead:$(BENCH)/$(1).patch
-	mkdir -p benchmarks/results/ablation_aloha_$(1)
-	cp $(BENCH)/ablation_$(1)/results.json $(BENCH)/ablation_$(1)/table.md benchmarks/results/ablation_aloha_$(1)/
-endef
-
 bench-aloha: $(READY)  ## Make the tables of the README again: 200 paired seeds per task (the paper preset wants a GPU)
 	$(call aloha_bench,insertion)
 	$(call aloha_bench,transfer)
 
-bench-ablation: $(READY)  ## Measure what each part of the default is worth on ALOHA; run bench-aloha first
-	$(call aloha_ablation,insertion)
-	$(call aloha_ablation,transfer)
+bench-ablation: $(READY)  ## Measure what each rule of the default is worth on ALOHA: 1,000 paired seeds per task; run bench-aloha first
+	$(BIN)/sup bench aloha --parts ablation --episodes 1000 --work $(BENCH) --out benchmarks/results/ablation_aloha $(BENCH_ABLATION)
 
 .PHONY: bench-aloha bench-ablation

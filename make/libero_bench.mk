@@ -63,9 +63,7 @@ $(LIBERO_RUNS)/long_eps%.patch: | $(READY) $(LIBERO_RUNS)/long.npz
 bench-libero: $(LIBERO_READY) | $(LIBERO_POLICIES) $(LIBERO_PATCHES)  ## Make the tables of LIBERO again: 100 paired seeds per suite
 	$(LIBERO_SUP) bench libero $(BENCH_LIBERO)
 
-bench-libero-ablation: $(LIBERO_READY) | $(LIBERO_SUITES:%=$(LIBERO_RUNS)/%.patch)  ## Measure what each part of the default is worth on LIBERO: 40 paired seeds per suite
-	$(LIBERO_SUP) bench libero --parts main --episodes 40 --out benchmarks/results/ablation_libero --schedulers base PATCH \
-		without-lead:PATCH without-letting-go:PATCH without-limit:PATCH without-momentum:PATCH without-retiming:PATCH \
-		without-running-on:PATCH without-second:PATCH retime:PATCH $(BENCH_LIBERO)
+bench-libero-ablation: $(LIBERO_READY) | $(LIBERO_SUITES:%=$(LIBERO_RUNS)/%.patch)  ## Measure what each rule of the default is worth on LIBERO: 400 paired seeds per suite
+	$(LIBERO_SUP) bench libero --parts ablation --episodes 400 --out benchmarks/results/ablation_libero $(BENCH_LIBERO)
 
 .PHONY: bench-libero bench-libero-ablation

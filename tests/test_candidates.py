@@ -250,10 +250,9 @@ def test_constant_rates_are_the_same_for_every_chunk(tail):
         np.testing.assert_allclose(options.chunks[:, option, : len(warp)], expected, atol=1e-12)
 
 
-def test_only_retimings_read_grippers_ahead_unless_told_to():
+def test_only_retimings_read_grippers_ahead():
     limits = draw(DELTA_ROBOT, 1).limits
     assert bind(Rates(), DELTA_ROBOT, limits).delays == {}
-    assert set(bind(Rates(), DELTA_ROBOT, limits, lead=True).delays) == {6}
     assert set(bind(Retimings(), DELTA_ROBOT, limits).delays) == {6}
     silent = replace(Retimings(), common=RetimingConfig(gripper_lead=False))
     assert bind(silent, DELTA_ROBOT, limits).delays == {}

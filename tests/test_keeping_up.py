@@ -17,6 +17,7 @@ from speedup_patch import keeping_up
 from speedup_patch.acceleration import accelerate
 from speedup_patch.candidates import Retimings, bind, shorten_all
 from speedup_patch.errors import InputError
+from speedup_patch.evaluation.ablations import change_patch
 from speedup_patch.evaluation.schedulers import find_engine
 from speedup_patch.keeping_up import KeepingUp
 from speedup_patch.limits import read_limits
@@ -257,13 +258,15 @@ def folder(tmp_path_factory, request):
 def test_only_a_patch_with_servos_that_retimes_keeps_up(folder):
     servo = folder.stem == "servo"
     assert bool(load_patch(folder).limits.pulls) == servo
-    keeping, not_keeping = ("", "dwell+", "mpc:", "retime:", "without-lead:"), ("speedcap:", "without-retiming:")
-    for spec in (*keeping, *not_keeping, "without-keeping-up:"):
+    keeping = ("", "dwell+", "mpc:", "retime:", "tracked:2:", "without-gripper-lead:", "without-retiming:")
+    not_keeping = ("speedcap:", "without-path-tracking:") if servo else ("speedcap:",)
+    for spec in (*keeping, *not_keeping):
         assert (find_engine(f"{spec}{folder}", SMALL_ARM).keep_up is not None) == (servo and spec in keeping), spec
 
 
 def test_joints_can_be_led_instead(folder):
-    lags, engine = load_patch(folder).limits.lags, find_engine(f"with-joint-lead:{folder}", SMALL_ARM)
+    change = "without-path-tracking+with-joint-lead=on" if folder.stem == "servo" else "with-joint-lead=on"
+    lags, engine = load_patch(folder).limits.lags, find_engine(f"{change}:{folder}", SMALL_ARM)
     assert engine.keep_up is None
     delays = engine.new_scheduler().schedule(*moment()).delays
     assert {action: delay for action, delay in delays.items() if action != GRIPPER} == {1: lags[1]}
@@ -276,13 +279,14 @@ def test_a_patch_from_before_lags_were_read_cannot_lead_joints(folder, tmp_path)
     document = json.loads((older / "patch.json").read_text())
     del document["limits"]["lags"]
     (older / "patch.json").write_text(json.dumps(document))
-    with pytest.raises(InputError, match="has measured lags of joints"):
-        find_engine(f"with-joint-lead:{older}", SMALL_ARM)
+    change = "without-path-tracking+with-joint-lead=on" if folder.stem == "servo" else "with-joint-lead=on"
+    with pytest.raises(InputError, match="only joints with measured lags"):
+        find_engine(f"{change}:{older}", SMALL_ARM)
 
 
 def test_without_it_the_largest_rate_stays(folder):
     patch = load_patch(folder)
-    engine = find_engine(f"without-keeping-up:{folder}", SMALL_ARM)
+    engine = change_patch(patch, ["without-path-tracking"] if patch.limits.pulls else []).engine()
     o, chunk = moment()
     warp = engine.new_scheduler().schedule(o, chunk)
     np.testing.assert_array_equal(warp.positions, patch_engine(patch).new_scheduler().schedule(o, chunk).positions)

@@ -13,9 +13,10 @@ from speedup_patch.limits import START_UP_SECONDS, Limits
 from speedup_patch.maths.cmdp import greedy_index, greedy_rate
 from speedup_patch.observations import batch_of_one, feature_poses, split_observation
 from speedup_patch.relabel import Measure, find_violations, predict_counterfactuals
+from speedup_patch.retiming import paths_at_rate_one
 from speedup_patch.robots import Robot
 from speedup_patch.scheduler.chooser import chosen_warp
-from speedup_patch.warp import Tail, Warp, uniform_warp
+from speedup_patch.warp import Delays, Tail, Warp, uniform_warp
 
 
 class OneRatePerChunk:
@@ -36,6 +37,29 @@ class OneRatePerChunk:
 
     def reset(self) -> None:
         pass
+
+
+class Tracked:
+    """A Scheduler around a scheduler: its warps with what it takes to keep joints on the path that the world model
+    predicts (see keeping_up.py), and gripper commands read ahead by these delays."""
+
+    def __init__(self, scheduler: Scheduler, world_model: WorldModel, delays: Delays) -> None:
+        self.scheduler = scheduler
+        self.world_model = world_model
+        self.delays = delays
+
+    def schedule(
+        self,
+        observation: Float[np.ndarray, " O"],
+        chunk: Float[np.ndarray, "n A"],
+        before: Float[np.ndarray, "M A"] | None = None,
+    ) -> Warp:
+        warp = self.scheduler.schedule(observation, chunk, before)
+        path = paths_at_rate_one(self.world_model, observation[None], chunk[None], batch_of_one(before))[0]
+        return replace(warp, delays=self.delays, path=path)
+
+    def reset(self) -> None:
+        self.scheduler.reset()
 
 
 class FixedRate:

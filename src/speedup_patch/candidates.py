@@ -11,7 +11,7 @@ from speedup_patch.acceleration import Merging, RotationMerge, accelerate_along
 from speedup_patch.errors import InputError
 from speedup_patch.limits import Limits
 from speedup_patch.maths.retiming import warp_lengths
-from speedup_patch.retiming import Boldness, Retiming, RetimingConfig, gripper_delays
+from speedup_patch.retiming import Boldness, Retiming, RetimingConfig
 from speedup_patch.robots import Robot
 from speedup_patch.warp import Delays, Tail, Warp, uniform_warp
 
@@ -69,12 +69,15 @@ class Retimings:
     )
     """The choices."""
     common: RetimingConfig = field(default_factory=RetimingConfig)
-    merging: ClassVar[Merging] = Merging(straight=True)
-    """How motions are added up."""
 
     def __post_init__(self) -> None:
         if not self.levels or len(set(self.levels)) != len(self.levels):
             raise InputError(f"retimings need one level or more, none twice, not {list(self.levels)}")
+
+    @property
+    def merging(self) -> Merging:
+        """How motions are added up."""
+        return Merging(straight=self.common.straight)
 
     @property
     def fastest(self) -> float:
@@ -155,13 +158,17 @@ class ConstantRates:
     """Candidates that run a whole chunk at one rate."""
 
     choices: Rates
-    delays: Delays
     needs_path: ClassVar[bool] = False
 
     @property
     def labels(self) -> tuple[str, ...]:
         """The rates."""
         return self.choices.labels
+
+    @property
+    def delays(self) -> Delays:
+        """Nothing is read ahead, as in the paper."""
+        return {}
 
     def positions(
         self, paths: Float[np.ndarray, "N m X"] | None, chunks: Float[np.ndarray, "N n A"]
@@ -215,11 +222,11 @@ class RetimedChunks:
         return self.retiming.carried(paths, chunks)
 
 
-def bind(choices: Choices, robot: Robot, limits: Limits, lead: bool = False) -> Candidates:
-    """The candidates for one robot whose demonstrations showed these limits: of levels that equal each
-    other on it, one. ``lead`` reads grippers ahead at constant rates, too."""
+def bind(choices: Choices, robot: Robot, limits: Limits) -> Candidates:
+    """The candidates for one robot whose demonstrations showed these limits: of levels that equal each other on it,
+    one."""
     if isinstance(choices, Rates):
-        return ConstantRates(choices, gripper_delays(robot, limits) if lead else {})
+        return ConstantRates(choices)
     retiming = Retiming(robot, limits, choices.common)
     return RetimedChunks(replace(choices, levels=retiming.distinct(choices.levels)), retiming)
 

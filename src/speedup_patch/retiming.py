@@ -68,6 +68,12 @@ class RetimingConfig:
     joint_lead: bool = False
     """Targets that are not grippers' are read ahead, too, each by what it is measured to be late; for robots whose
     joints are not kept up, which is the better remedy where they are servos."""
+    straight: bool = True
+    """What summed motions exceed the action limits by is cut off all axes by one share, which keeps their direction;
+    else each axis is cut by itself, as robots do."""
+    constant: bool = False
+    """A whole chunk runs at its level's largest rate, or at what ``overdrive`` allows the chunk's largest motion: the
+    demonstrated limits are not kept, and no moment is slower than another. For comparisons."""
     joint_rate: float = 4.0
     """The largest rate of any moment where joints are servos whose pulls are known (``Limits.pulls``). Chosen on
     development seeds: at 5 and 6 more insertions failed."""
@@ -130,14 +136,19 @@ class Retiming:
     ) -> Float[np.ndarray, "N R l"]:
         """The fastest warp of every chunk at every level, padded by repeating the end; ``paths`` are the features along
         which the chunk runs at rate 1, the moment before it and the present first."""
+        merging, needed = self._merging_rates(chunks), self._needed(chunks)[:, None]
+        fastest = np.array([self.fastest(level) for level in levels])
+        if self.config.constant:
+            rates = np.minimum(merging.min(axis=-1)[:, None], fastest)
+            same = np.repeat(rates[..., None], chunks.shape[1], axis=-1)
+            return warp_positions(same, self.config.slack, needed)
         speeds = [self._arm_speeds(paths)]
         if self.config.gripper_limit:
             speeds.append(self._finger_speeds(paths))
         limits = np.array([self._speed_limits(level) for level in levels])
-        fastest = np.array([self.fastest(level) for level in levels])
         rates = rates_within(np.concatenate(speeds, axis=-1)[:, None], limits, fastest)
-        rates = np.minimum(rates, self._merging_rates(chunks)[:, None])
-        return warp_positions(smooth_rates(rates, self.config.change), self.config.slack, self._needed(chunks)[:, None])
+        rates = smooth_rates(np.minimum(rates, merging[:, None]), self.config.change)
+        return warp_positions(rates, self.config.slack, needed)
 
     def carried(
         self, paths: Float[np.ndarray, "N m X"], chunks: Float[np.ndarray, "N n A"]

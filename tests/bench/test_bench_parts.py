@@ -8,15 +8,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from speedup_patch.bench import counterfactual, epsilon, phases, violations
+from speedup_patch.bench import ablation, counterfactual, epsilon, phases, violations
 from speedup_patch.bench.config import BenchConfig
 from speedup_patch.bench.parts import PARTS, run_bench
 from speedup_patch.commands.bench import PART_NAMES, _command, bench
 from speedup_patch.commands.train import train
+from speedup_patch.data import EpisodeResult
 from speedup_patch.datasets import write_demonstrations
 from speedup_patch.errors import InputError
 from speedup_patch.evaluation.phases import PHASES
 from speedup_patch.reporting import silent
+from speedup_patch.runtime.patch_folder import load_patch
 from stand_ins import smooth_demonstrations
 
 SUITE = "transfer"
@@ -132,16 +134,49 @@ def test_epsilon_runs_the_patches_that_are_there(config):
     assert len(notes) == 2
 
 
+def test_an_ablation_pairs_every_row_with_the_patch_as_it_is(config, monkeypatch):
+    labels = ("base", "PATCH", "without-guard:PATCH")
+    assert set(labels) < set(ablation.schedulers_of(load_patch(config.patch(SUITE))))
+    monkeypatch.setattr(ablation, "schedulers_of", lambda patch: labels)
+    assert run_bench(config, ["ablation"], "", silent) == []
+    rows = {row["scheduler"]: row for row in read_rows(config, "ablation")}
+    assert tuple(rows) == labels
+    ours = rows["PATCH"]
+    assert (float(ours["success_to_ours"]), float(ours["steps_to_ours"])) == (0.0, 1.0)
+    if ours["speedup"] and rows["base"]["successes"] == ours["successes"]:
+        assert float(rows["base"]["steps_to_ours"]) == pytest.approx(float(ours["speedup"]))
+    assert ours["patch_sha256"] == rows["without-guard:PATCH"]["patch_sha256"] != ""
+
+
+def test_steps_and_success_are_paired_with_the_patch_seed_by_seed():
+    def run(*outcomes):
+        return [EpisodeResult(seed, success, steps, ()) for seed, (success, steps) in enumerate(outcomes)]
+
+    episodes = {
+        "base": run((True, 300), (True, 300), (False, 900)),
+        "PATCH": run((True, 100), (True, 100), (True, 150)),
+        "without-guard:PATCH": run((True, 110), (True, 130), (False, 900)),
+    }
+    without = ablation.against_ours(episodes)["without-guard:PATCH"]
+    assert without["steps_to_ours"] == pytest.approx(1.2)
+    assert 1.1 - 1e-9 <= without["steps_to_ours_low"] < 1.2 < without["steps_to_ours_high"] <= 1.3 + 1e-9
+    assert without["success_to_ours"] == pytest.approx(-1 / 3)
+    assert without["success_to_ours_low"] < -1 / 3 < without["success_to_ours_high"]
+
+
 def test_without_any_patch_world_models_are_missing(config, tmp_path):
     bare = replace(config, work=tmp_path, out=tmp_path / "results")
-    left_out = run_bench(bare, ["violations", "counterfactual"], "", silent)
-    assert len(left_out) == 2
+    left_out = run_bench(bare, ["violations", "counterfactual", "ablation"], "", silent)
+    assert len(left_out) == 3
+    assert left_out[2] == f"ablation, {SUITE}: there is no {bare.patch(SUITE)}"
     assert not bare.out.exists()
 
 
 def test_bad_input_is_refused():
-    with pytest.raises(InputError, match="LIBERO's are spatial, object"):
+    with pytest.raises(InputError, match="those of libero are spatial, object"):
         BenchConfig(suites=("kitchen",))
+    with pytest.raises(InputError, match="those of aloha are insertion, transfer"):
+        BenchConfig(family="aloha", suites=("spatial",))
     with pytest.raises(InputError, match="the parts are main, gripper"):
         run_bench(BenchConfig(), ["everything"], "", silent)
 

@@ -37,7 +37,8 @@ def test_paths_are_cut_only_as_far_as_they_differ():
 
 def test_only_a_patch_itself_counts_as_patch():
     assert is_patch("runs/my.patch")
-    assert not any(map(is_patch, ("base", "fixed:2", "mpc:my.patch", "dwell+my.patch", "dwell+fixed:4")))
+    others = ("base", "fixed:2", "mpc:my.patch", "dwell+my.patch", "dwell+fixed:4", "without-guard:my.patch")
+    assert not any(map(is_patch, (*others, "tracked:3:my.patch", "without-guard+with-slack=0+mpc:my.patch")))
 
 
 def test_the_last_patch_of_each_run_is_in_the_accent_colour():

@@ -246,8 +246,8 @@ def test_where_arms_are_told_motions_the_second_opinion_is_the_world_models(patc
 
 def test_a_patch_can_be_run_as_if_it_did_not_know_what_was_measured(patch_folder, tmp_path):
     if not isinstance(load_patch(patch_folder).choices, Retimings):
-        with pytest.raises(InputError, match="only a patch that retimes"):
-            find_engine(f"without-running-on:{patch_folder}", ALOHA)
+        with pytest.raises(InputError, match="that is no rule of this patch; its rules are guard"):
+            find_engine(f"without-coasting:{patch_folder}", ALOHA)
         return
     told = tmp_path / "told.patch"
     shutil.copytree(patch_folder, told)
@@ -259,7 +259,7 @@ def test_a_patch_can_be_run_as_if_it_did_not_know_what_was_measured(patch_folder
     (told / "patch.json").write_text(json.dumps(description))
     known, not_running_on, not_letting_go = (
         find_engine(f"{part}{told}", ALOHA).caution.limits
-        for part in ("", "without-running-on:", "without-letting-go:")
+        for part in ("", "without-coasting:", "without-release-delay:")
     )
     assert all(arm.axis_lags == (2.0, 1.0, 1.0) for arm in known.arms)
     assert all(arm.axis_lags == arm.axis_gains == () for arm in not_running_on.arms)
@@ -270,7 +270,7 @@ def test_a_patch_can_be_run_as_if_it_did_not_know_what_was_measured(patch_folder
 
 
 def test_a_part_that_cannot_be_left_out_is_named(patch_folder):
-    with pytest.raises(InputError, match=r"haste|only a patch that retimes"):
+    with pytest.raises(InputError, match="without-haste: that is no rule"):
         find_engine(f"without-haste:{patch_folder}", ALOHA)
 
 

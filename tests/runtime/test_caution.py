@@ -192,6 +192,27 @@ def test_fingers_that_are_still_at_a_stroke_are_not_called_back():
         assert (caution.slow_down(fast, chunk(closes_at=0), chunk()[0], (ago,))[:, 6] == told).all()
 
 
+@pytest.mark.parametrize(
+    ("switched_off", "commanded"),
+    [
+        (None, (CLOSED, CLOSED, OPEN)),
+        ("early_gripper", (OPEN, OPEN, OPEN)),
+        ("remaining_displacement", (CLOSED, OPEN, OPEN)),
+        ("unbroken_gripper", (CLOSED, CLOSED, CLOSED)),
+    ],
+)
+def test_each_rule_of_a_gripper_that_is_commanded_early_can_be_switched_off(switched_off, commanded):
+    caution = Caution(DELTA_ROBOT, RUNNING_ON, **({switched_off: False} if switched_off else {}))
+    coasts_there, stops_short = (observe(DELTA_ROBOT, state(velocity), state()) for velocity in (0.0091, 0.004))
+    moments = (
+        (coasts_there, chunk(closes_at=PAUSE), LONG_AGO),
+        (stops_short, chunk(closes_at=4), LONG_AGO),
+        (coasts_there, chunk(closes_at=0), (1.0,)),  # fingers that are still at their last motion
+    )
+    for (o, wanted, ago), gripper in zip(moments, commanded, strict=True):
+        assert (caution.slow_down(o, wanted, chunk()[0], ago)[:, 6] == gripper).all()
+
+
 def test_the_accelerator_knows_how_long_ago_strokes_were_told():
     runs, x = accelerator(Caution(DELTA_ROBOT, RUNNING_ON), rate=1.0), 0.0
     for made, ago in ((chunk(), np.inf), (chunk(closes_at=N - 1), 1.0), (chunk(begins=CLOSED), 1.0 + N)):

@@ -21,6 +21,8 @@ SCHEDULERS = (
 """The schedulers of the main table; PATCH and PAPER_PATCH stand for the suite's patch and the paper's preset."""
 
 ROBOTS = {"libero": "panda_libero", "aloha": "aloha"}
+SUITES = {"libero": LIBERO_SUITES, "aloha": ("insertion", "transfer")}
+"""What each benchmark is run over."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,7 @@ class BenchConfig:
 
     family: str = "libero"
     suites: tuple[str, ...] = LIBERO_SUITES
+    """Which of ``SUITES``."""
     episodes: int = 100
     first_seed: int = 0
     schedulers: tuple[str, ...] = SCHEDULERS
@@ -48,8 +51,9 @@ class BenchConfig:
             raise InputError(f"unknown benchmark {self.family!r}; known benchmarks: {', '.join(ROBOTS)}")
         if self.episodes < 1 or self.counterfactual_episodes < 1:
             raise InputError(f"at least one episode is needed, not {min(self.episodes, self.counterfactual_episodes)}")
-        if self.family == "libero" and (unknown := set(self.suites) - set(LIBERO_SUITES)):
-            raise InputError(f"unknown suites {', '.join(sorted(unknown))}; LIBERO's are {', '.join(LIBERO_SUITES)}")
+        if unknown := set(self.suites) - set(SUITES[self.family]):
+            known = ", ".join(SUITES[self.family])
+            raise InputError(f"unknown suites {', '.join(sorted(unknown))}; those of {self.family} are {known}")
 
     @property
     def seeds(self) -> range:

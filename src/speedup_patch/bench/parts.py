@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from speedup_patch.bench import counterfactual, epsilon, gripper, main_table, phases, violations
+from speedup_patch.bench import ablation, counterfactual, epsilon, gripper, main_table, phases, violations
 from speedup_patch.bench.config import BenchConfig
 from speedup_patch.bench.results import Layout, Row, record, save_rows
 from speedup_patch.bench.runs import policy_digest
@@ -30,6 +30,7 @@ PARTS = {
     "violations": Part(violations.measure, violations.LAYOUT),
     "counterfactual": Part(counterfactual.measure, counterfactual.LAYOUT),
     "phases": Part(phases.measure, phases.LAYOUT),
+    "ablation": Part(ablation.measure, ablation.LAYOUT),
 }
 
 

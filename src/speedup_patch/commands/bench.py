@@ -8,40 +8,43 @@ from typing import Literal
 
 import tyro
 
-from speedup_patch.bench.config import LIBERO_SUITES, SCHEDULERS
+from speedup_patch.bench.config import SCHEDULERS, SUITES
 from speedup_patch.commands.terminal import available_cores, print_json
 
-PART_NAMES = ("main", "gripper", "epsilon", "violations", "counterfactual", "phases")
+PAPER_PARTS = ("main", "gripper", "epsilon", "violations", "counterfactual", "phases")
+PART_NAMES = (*PAPER_PARTS, "ablation")
 
 
 def bench(
-    benchmark: tyro.conf.Positional[Literal["libero"]],
+    benchmark: tyro.conf.Positional[Literal["aloha", "libero"]],
     *,
-    suites: tuple[str, ...] = LIBERO_SUITES,
-    parts: tuple[str, ...] = PART_NAMES,
+    suites: tuple[str, ...] | None = None,
+    parts: tuple[str, ...] = PAPER_PARTS,
     schedulers: tuple[str, ...] = SCHEDULERS,
     episodes: int = 100,
     counterfactual_episodes: int = 10,
     seed: int = 0,
-    work: Path = Path("runs/libero"),
-    out: Path = Path("benchmarks/results/libero"),
+    work: Path | None = None,
+    out: Path | None = None,
     policy: str = "bundled:{env}",
     processes: int | None = None,
     json: bool = False,
 ) -> None:
-    """Measure the tables of the paper in closed loop; a benchmark that was stopped goes on when called again.
+    """Measure tables in closed loop: the paper's, and what each rule of a patch is worth (ablation). A benchmark that
+    was stopped goes on when called again.
 
     Args:
         benchmark: Which simulator.
-        suites: Any of spatial, object, goal and long.
-        parts: Any of main, gripper, epsilon, violations, counterfactual and phases.
+        suites: Of aloha insertion and transfer, of libero spatial, object, goal and long; all when not given.
+        parts: Any of main, gripper, epsilon, violations, counterfactual, phases and ablation.
         schedulers: What the main table and the phases compare with base; PATCH and PAPER_PATCH are the suite's. Others
             keep the rows they have.
         episodes: Episodes for every suite and scheduler, on the same seeds.
         counterfactual_episodes: Episodes per driven rate in which true deviations are measured.
         seed: First episode seed.
-        work: Folder with SUITE.patch, SUITE_paper.patch and so on; runs are kept in it.
-        out: Folder for the tables: each part as CSV, JSON and Markdown.
+        work: Folder with SUITE.patch, SUITE_paper.patch and so on; runs are kept in it. runs/BENCHMARK
+            when not given.
+        out: Folder for the tables: each part as CSV, JSON and Markdown. benchmarks/results/BENCHMARK when not given.
         policy: The base policy, {env} and {suite} standing for names.
         processes: How many processes to use; all cores when not given.
         json: Print one JSON document instead of text.
@@ -50,9 +53,10 @@ def bench(
     from speedup_patch.bench.parts import run_bench
     from speedup_patch.progress import show_progress
 
+    work, out = work or Path("runs") / benchmark, out or Path("benchmarks/results") / benchmark
     config = BenchConfig(
         family=benchmark,
-        suites=suites,
+        suites=suites or SUITES[benchmark],
         episodes=episodes,
         first_seed=seed,
         schedulers=schedulers,

@@ -26,10 +26,9 @@ def evaluate(
     Args:
         env: The task, such as aloha/insertion.
         policy: The policy, such as onnx:FILE or bundled:aloha/insertion.
-        scheduler: One or more of base, fixed:RATE, mpc:PATCH, speedcap:PATCH, retime:PATCH, a PATCH; dwell+ before any.
-            A patch without one of its parts is without-keeping-up:PATCH, without-lead:PATCH, without-letting-go:PATCH,
-            without-limit:PATCH, without-momentum:PATCH, without-retiming:PATCH, without-running-on:PATCH or
-            without-second:PATCH; with-joint-lead:PATCH reads joints ahead by their lags instead of keeping them up.
+        scheduler: One or more of base, fixed:RATE, mpc:PATCH, speedcap:PATCH, retime:PATCH, tracked:RATE:PATCH or a
+            PATCH; dwell+ before any. A patch without one of its rules is without-RULE:PATCH, one with another value of
+            a setting with-SETTING=VALUE:PATCH; changes are joined by +. A wrong name is answered with the right ones.
         out: Folder for the run; a run that was stopped goes on when called again.
         episodes: Episodes for every scheduler.
         seed: First episode seed.

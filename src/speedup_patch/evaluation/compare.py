@@ -34,9 +34,11 @@ class SchedulerSummary:
     """How often the guard ran a chunk unchanged, by reason."""
 
 
-def summarise(results: Mapping[str, Sequence[EpisodeResult]], rng: np.random.Generator) -> dict[str, SchedulerSummary]:
-    """One summary per scheduler; ``base`` is what the others are paired with."""
-    base = {result.seed: result for result in results.get("base", ())}
+def summarise(
+    results: Mapping[str, Sequence[EpisodeResult]], rng: np.random.Generator, reference: str = "base"
+) -> dict[str, SchedulerSummary]:
+    """One summary per scheduler; ``reference`` names the one that all are paired with."""
+    base = {result.seed: result for result in results.get(reference, ())}
     return {name: _summarise(episodes, base, rng) for name, episodes in results.items()}
 
 

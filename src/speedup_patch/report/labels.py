@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from speedup_patch.evaluation.specs import parse_spec
+
 HUES = 8
 """Colours for baselines that the style sheet defines, --hue-0 and up."""
 SYMBOLS = ("square", "triangle-up", "cross", "pentagon", "triangle-down", "hexagon", "bowtie", "x")
 PATCH_SYMBOLS = ("diamond", "star", "star-diamond", "diamond-tall")
 """The last patch that a run names, mostly the one it is about, gets the first of these."""
-RULES = ("mpc", "speedcap", "retime")
-"""Kinds of scheduler that are written KIND:PATCH."""
 
 
 @dataclass(frozen=True)
@@ -26,20 +26,13 @@ class Style:
 
 def split_spec(spec: str) -> tuple[str, str | None]:
     """(what comes before the patch's path, the path), or (the whole spec, None) when it names no patch."""
-    prefix = "dwell+" if spec.startswith("dwell+") else ""
-    rest = spec.removeprefix(prefix)
-    kind, colon, path = rest.partition(":")
-    if kind in RULES and path:
-        return f"{prefix}{kind}:", path
-    if rest == "base" or (kind == "fixed" and colon):
-        return spec, None
-    return prefix, rest
+    patch = parse_spec(spec).patch
+    return (spec, None) if patch is None else (spec.removesuffix(patch), patch)
 
 
 def is_patch(spec: str) -> bool:
     """Whether a scheduler is a trained patch itself, and no baseline."""
-    before, path = split_spec(spec)
-    return path is not None and before == ""
+    return parse_spec(spec).is_patch
 
 
 def short_labels(specs: Iterable[str]) -> dict[str, str]:

@@ -27,6 +27,12 @@ class Caution:
 
     robot: Robot
     limits: Limits
+    early_gripper: bool = True
+    """A gripper is commanded as soon as its arm will be in place when its fingers answer; else on arrival."""
+    remaining_displacement: bool = True
+    """What an arm would stop short of that place by is added to its commands; else it is commanded on arrival."""
+    unbroken_gripper: bool = True
+    """Fingers that are still at a whole opening or closing are not called back."""
 
     @cached_property
     def watched(self) -> tuple[int, ...]:
@@ -154,7 +160,7 @@ class Caution:
                     continue
                 begin, first = int(begins[0]), chunk[:pause].copy()
                 # Fingers that are still at a stroke are not called back: the policy may just not see them move yet.
-                rested = ago >= limit.opening.delay + 1.0 / limit.opening.speed
+                rested = not self.unbroken_gripper or ago >= limit.opening.delay + 1.0 / limit.opening.speed
                 # A policy means its fingers to answer where its commands until then lead. A stroke so late in the chunk
                 # that they are not in it is waited for: policies put such strokes off.
                 answered = begin + round(stroke.delay)
@@ -185,7 +191,7 @@ class Caution:
         At that pace an arm enters the commands as fast as the first of them makes it, and lags behind the last.
         """
         arm, columns = self.limits.arms[number], list(self.robot.translations[number] or ())
-        if not arm.axis_lags:
+        if not arm.axis_lags or not self.early_gripper:
             return None
         gains, velocity = np.array(arm.axis_gains), encoded_poses(self.robot, split_observation(o)[1])[number, :3]
         told, arriving = commands[:, columns], commands[:pause].copy()
@@ -193,6 +199,8 @@ class Caution:
         left = gains * told[pause:].sum(axis=0) - np.array(arm.axis_lags) * faster
         forward = velocity / np.linalg.norm(velocity)
         beside = left - float(left @ forward) * forward
+        if not self.remaining_displacement:
+            return arriving if left @ forward <= 0 and float(np.linalg.norm(beside)) <= aside else None
         missing = max(float(left @ forward), 0.0) * forward + beside
         arriving[:, columns] += missing / gains / len(arriving)
         low, high = self.robot.action_low[columns], self.robot.action_high[columns]

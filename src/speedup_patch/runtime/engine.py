@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from speedup_patch.acceleration import PLAIN, Merging
 from speedup_patch.baselines import GreedyMpc
-from speedup_patch.candidates import Candidates, Rates, Retimings
+from speedup_patch.candidates import Rates, Retimings
 from speedup_patch.guard import Guard
 from speedup_patch.interfaces import Scheduler, WorldModel
 from speedup_patch.keeping_up import KeepingUp, find_keeping_up
@@ -46,15 +46,15 @@ class Engine:
         return 0 if self.world_model is None else self.world_model.memory
 
 
-def patch_engine(patch: LoadedPatch, candidates: Candidates | None = None, *, second_opinion: bool = True) -> Engine:
-    """The engine that runs a trained patch; with ``candidates``, on other options than it was trained for.
+def patch_engine(patch: LoadedPatch, *, second_opinion: bool = True) -> Engine:
+    """The engine that runs a trained patch.
 
     Where arms are told motions, a patch that retimes is cautious and, unless told otherwise, asks its world model about
     chunks that its critic would leave as they are.
     """
     # Rate 1 is the original chunk and never violates: only choices without it can leave no safe one.
     choices, caution = patch.choices, Caution(patch.robot, patch.limits)
-    options = candidates or patch.candidates
+    options = patch.candidates
     retimes_motions = isinstance(choices, Retimings) and bool(caution.watched)
     greedy = GreedyMpc(patch.world_model, options, patch.epsilon, patch.measure, patch.limits)
     second = greedy if retimes_motions and second_opinion else None
@@ -63,10 +63,10 @@ def patch_engine(patch: LoadedPatch, candidates: Candidates | None = None, *, se
         robot=patch.robot,
         new_scheduler=lambda: LearnedScheduler(patch.chooser, options, patch.world_model, second),
         chunk_length=patch.chunk_length,
-        merging=options.choices.merging,
+        merging=choices.merging,
         guard=patch.guard,
         world_model=patch.world_model,
-        keep_up=find_keeping_up(patch.world_model, patch.limits, options.choices),
+        keep_up=find_keeping_up(patch.world_model, patch.limits, choices),
         caution=caution if retimes_motions else None,
         refuses=EveryOptionViolates(patch) if may_have_none else None,
     )
