@@ -107,7 +107,7 @@ class Options(NamedTuple):
     """What every chunk does at rate 1, the moment before it and the present first, where that was asked."""
 
     def rates(self, original: int) -> Float[np.ndarray, "N R"]:
-        """Original actions per executed action; a tail that is dropped is not counted as gained."""
+        """Original actions done per command sent; a tail that is dropped is not counted as gained."""
         return np.minimum(self.positions[..., -1], original) / self.lengths
 
 

@@ -25,7 +25,7 @@ class OptionFigures:
     deviation_median: float
     deviation_p95: float
     speedup: float
-    """Original actions per executed action, the short last group included."""
+    """Original actions done per command sent, the short last group included."""
     chosen_share: float
     """How often the scheduler takes it."""
 
@@ -74,10 +74,7 @@ def check_patch(patch: LoadedPatch, demonstrations: Demonstrations, seed: int = 
         states=len(choices),
         episodes=len(demonstrations),
         held_out=own_data,
-        options=tuple(
-            _figures(transitions, choices, r, label, patch.chunk_length)
-            for r, label in enumerate(patch.candidates.labels)
-        ),
+        options=tuple(_figures(transitions, choices, r, label) for r, label in enumerate(patch.candidates.labels)),
         demonstrated=figures(~accelerated),
         accelerated=figures(accelerated) if accelerated.any() else None,
     )
@@ -90,13 +87,14 @@ def _choices(patch: LoadedPatch, transitions: Transitions) -> np.ndarray:
     return patch.chooser.choose(transitions.observations, options)
 
 
-def _figures(transitions: Transitions, choices: np.ndarray, index: int, label: str, chunk_length: int) -> OptionFigures:
+def _figures(transitions: Transitions, choices: np.ndarray, index: int, label: str) -> OptionFigures:
     deviations: Float[np.ndarray, " N"] = transitions.deviations[:, index]
+    lengths = transitions.lengths[:, index]
     return OptionFigures(
         label=label,
         violation_share=float(transitions.violations[:, index].mean()),
         deviation_median=float(np.median(deviations)),
         deviation_p95=float(np.quantile(deviations, 0.95)),
-        speedup=chunk_length / float(transitions.lengths[:, index].mean()),
+        speedup=float((transitions.rates[:, index] * lengths).sum() / lengths.sum()),
         chosen_share=float((choices == index).mean()),
     )

@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -143,7 +144,7 @@ class Transitions:
     chunks: Float[np.ndarray, "N R l A"]
     lengths: Int[np.ndarray, "N R"]
     rates: Float[np.ndarray, "N R"]
-    """Original actions per executed action."""
+    """Original actions done per command sent."""
     deviations: Float[np.ndarray, "N R"]
     violations: Bool[np.ndarray, "N R"]
     rewards: Float[np.ndarray, "N R"]
@@ -154,13 +155,24 @@ class Transitions:
 
 @dataclass(frozen=True)
 class Decision:
-    """One call of the policy during an episode: at ``step``, a chunk of ``original`` actions became ``executed``."""
+    """One call of the policy during an episode: before control step ``step`` it gave ``original`` actions."""
 
     step: int
     original: int
     executed: int
+    """Commands that were sent for it, fewer than were chosen where the episode ended first."""
+    done: float
+    """Original actions done by those commands: ``original`` only where the chunk ran to its end."""
     reason: str | None = None
     """Why the guard ran the chunk unchanged, if it did."""
+
+
+def decisions_from_json(records: Iterable[Mapping[str, Any]]) -> tuple[Decision, ...]:
+    """Decisions as an episodes file holds them; those of older releases, which lack ``done``, are refused."""
+    decisions = list(records)
+    if any("done" not in decision for decision in decisions):
+        raise InputError("an older release wrote it, which did not keep how many original actions were done")
+    return tuple(Decision(**decision) for decision in decisions)
 
 
 @dataclass(frozen=True)
@@ -174,6 +186,6 @@ class EpisodeResult:
 
     @property
     def rate_mean(self) -> float:
-        """Original actions per executed action, over the whole episode."""
+        """Original actions done per command sent, over the whole episode."""
         executed = sum(decision.executed for decision in self.decisions)
-        return sum(decision.original for decision in self.decisions) / max(executed, 1)
+        return sum(decision.done for decision in self.decisions) / max(executed, 1)

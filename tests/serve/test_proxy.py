@@ -222,6 +222,7 @@ def test_health_and_metrics() -> None:
         assert lines["speedup_patch_decision_seconds_count"] == "3"
         assert lines["speedup_patch_connections"] == "1"
         assert lines['speedup_patch_rows_total{kind="original"}'] == str(3 * ROWS)
+        assert lines['speedup_patch_rows_total{kind="done"}'] == str(3 * ROWS)
         assert lines['speedup_patch_rows_total{kind="sent"}'] == str(3 * ROWS // 2)
 
     finish(check())

@@ -43,7 +43,7 @@ def serve(
         host: Address to listen on; 0.0.0.0 opens it to the network.
         state_key: Observation keys that hold the state, joined in order; known for aloha, droid and panda_libero.
         min_rows: Pad shortened chunks to this many rows (targets held, motions zero) for clients that need them.
-        max_rate: Never run faster than this many original actions per executed action.
+        max_rate: Never run faster than this many original actions per command sent.
         deadline: Seconds a decision may take before the original chunk is passed on instead.
         timeout: Seconds the policy server has for an answer; its first may include compilation.
         max_message: Largest message accepted from either side, in MiB.

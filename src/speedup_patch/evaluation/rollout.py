@@ -29,13 +29,15 @@ def trace_episode(env: Env, policy: ScheduledPolicy, seed: int) -> tuple[Episode
         steps = len(recording.actions)
         actions = policy.infer(observation)
         assert policy.last is not None
-        decisions.append(Decision(steps, policy.last.original, len(actions), policy.last.reason))
         recording.decide(policy.last)
         for action in actions[: env.max_steps - steps]:
             observation, success = env.step(action)
             recording.step(action, observation)
             if success:
                 break
+        sent = len(recording.actions) - steps
+        done = policy.last.done_after(sent)
+        decisions.append(Decision(steps, policy.last.original, sent, done, policy.last.reason))
     return EpisodeResult(seed, success, len(recording.actions), tuple(decisions)), recording.finish()
 
 

@@ -47,9 +47,19 @@ class Shortened:
     """How many of its actions are done after each executed one."""
 
     @property
+    def done(self) -> float:
+        """How many of the chunk's actions are done once all of ``actions`` have run; the rest is left to the policy's
+        next chunk."""
+        return self.done_after(len(self.actions))
+
+    @property
     def rate(self) -> float:
-        """Original actions per executed action."""
-        return self.original / len(self.actions)
+        """Original actions done per command sent."""
+        return self.done / len(self.actions)
+
+    def done_after(self, sent: int) -> float:
+        """How many of the chunk's actions are done after the first ``sent`` of ``actions``."""
+        return float(self.positions[sent - 1]) if sent else 0.0
 
 
 class _Choice(NamedTuple):

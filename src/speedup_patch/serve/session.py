@@ -214,7 +214,10 @@ class Session:
             journal.fault("reply_without_actions", client=self.number)
             return
         journal.decided(decision.rate, decision.seconds, decision.reason)
-        journal.rows.update(original=reply.original_rows, sent=len(decision.actions), padded=reply.padded_rows)
+        journal.rows["original"] += reply.original_rows
+        journal.rows["done"] += decision.done
+        journal.rows["sent"] += len(decision.actions)
+        journal.rows["padded"] += reply.padded_rows
 
     def _finish_when_answered(self) -> None:
         if self._draining and not self._waiting:
