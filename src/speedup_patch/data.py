@@ -121,11 +121,19 @@ class Demonstrations:
 
     def split(self, fraction: float, rng: np.random.Generator) -> "tuple[Demonstrations, Demonstrations]":
         """(training, held-out): whole episodes, at least one on each side, ``fraction`` of them held out."""
+        return self.split_at(self.draw_held_out(fraction, rng))
+
+    def draw_held_out(self, fraction: float, rng: np.random.Generator) -> tuple[int, ...]:
+        """The indices of the episodes to hold out, rising: at least one, ``fraction`` of all."""
         if len(self) < 2:
             raise InputError("at least two episodes are needed to hold one out; this data set has one")
         held_out = min(max(1, round(fraction * len(self))), len(self) - 1)
-        order = rng.permutation(len(self))
-        return self.select(order[held_out:].tolist()), self.select(order[:held_out].tolist())
+        return tuple(sorted(rng.permutation(len(self))[:held_out].tolist()))
+
+    def split_at(self, held_out: Iterable[int]) -> "tuple[Demonstrations, Demonstrations]":
+        """(all other episodes, those of these indices)."""
+        kept = set(held_out)
+        return self.select(set(range(len(self))) - kept), self.select(kept)
 
     def select(self, indices: Iterable[int]) -> "Demonstrations":
         """Only these episodes, in the order of the data set."""

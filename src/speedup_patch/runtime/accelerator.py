@@ -139,7 +139,7 @@ class ChunkAccelerator:
         actions = choice.actions.astype(precision)
         result = Shortened(actions, len(original), choice.reason, seconds, original, choice.positions)
         if self.log is not None:
-            self.log.add(LoggedDecision(o, original, len(choice.actions), choice.reason, seconds, before))
+            self.log.add(LoggedDecision(o, original, choice.actions, choice.positions, choice.reason, seconds, before))
         return result
 
     def prepare(self) -> None:

@@ -46,8 +46,8 @@ class Journal:
         self.fallbacks: Counter[str] = Counter()
         self.faults: Counter[str] = Counter()
         self.rows: dict[str, float] = dict.fromkeys(("original", "done", "sent", "padded"), 0.0)
-        """Rows the policy gave (original), how many of them are done (done) by the rows of the shortened chunks (sent), and
-        rows added to these (padded)."""
+        """Rows the policy gave (original), how many of them the rows of the shortened chunks (sent) do (done), and rows
+        added to these (padded)."""
         self.rates = Histogram(RATES)
         self.decision_seconds = Histogram(SECONDS)
         self.upstream_seconds = Histogram(SECONDS)
