@@ -84,7 +84,8 @@ class Turns:
 def test_a_log_of_a_run_gives_the_figures_of_its_traces(patch_folder, tmp_path):
     patch, log = load_patch(patch_folder), DecisionLog(tmp_path)
     engine = dataclasses.replace(patch_engine(patch), new_scheduler=Turns, guard=None, keep_up=None, refuses=None)
-    env = LaggingEnv(EPISODE, max_steps=2 * (6 + 3 + 6 + 12) + 6 + 2)  # the last chunk is cut after 2 of 3 commands
+    unsolved = smooth_demonstrations(episodes=12).episodes[1]
+    env = LaggingEnv(unsolved, max_steps=2 * (6 + 3 + 6 + 12) + 6 + 2)  # the last chunk is cut after 2 of 3 commands
     result, trace = trace_episode(env, SpeedupPatch(ReplayPolicy(EPISODE, 12), engine, log=log), seed=0)
     log.flush()
     decisions, taken = read_decisions(tmp_path), taken_decisions(patch.world_model, trace)

@@ -89,6 +89,12 @@ class EverySecondRow:
     def prepare(self) -> None:
         pass
 
+    def jumped(self, state: np.ndarray) -> bool:
+        return False
+
+    def reset(self) -> None:
+        pass
+
 
 def observation(tag: float, **more: Any) -> dict[str, Any]:
     """What an ALOHA client sends, with a tag that the counting policy puts into its answer."""

@@ -12,7 +12,7 @@ import numpy as np
 from speedup_patch.artefacts import read_json, write_json, write_text_atomically
 from speedup_patch.data import EpisodeResult, decisions_from_json
 from speedup_patch.envs import make_env
-from speedup_patch.errors import InputError
+from speedup_patch.errors import DecisionError, InputError
 from speedup_patch.evaluation.compare import SchedulerSummary, summarise
 from speedup_patch.evaluation.floor import Floor, run_floor
 from speedup_patch.evaluation.rollout import trace_episode
@@ -211,7 +211,10 @@ class _Worker:
         return [self._run_one(spec, seed) for seed in seeds]
 
     def _run_one(self, spec: str, seed: int) -> EpisodeResult:
-        result, trace = trace_episode(self.env, self.scheduled(spec), seed)
+        try:
+            result, trace = trace_episode(self.env, self.scheduled(spec), seed)
+        except DecisionError as error:
+            raise DecisionError(f"scheduler {spec}, seed {seed}: {error}") from error
         if self.traced:
             write_trace(self.traced, spec, seed, trace)
         return result

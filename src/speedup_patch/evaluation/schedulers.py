@@ -63,7 +63,7 @@ def _rule_engine(robot: Robot, chooser: RateChooser) -> Engine:
 
 RULES: dict[str, Callable[[LoadedPatch], Scheduler]] = {
     "mpc": lambda patch: GreedyMpc(patch.world_model, patch.candidates, patch.epsilon, patch.measure, patch.limits),
-    "speedcap": lambda patch: OneRatePerChunk(SpeedCap(patch.world_model, Rates(), patch.speed_limit)),
+    "speedcap": lambda patch: SpeedCap(patch.world_model, Rates(), patch.speed_limit),
     "retime": lambda patch: PlainLimits(
         patch.world_model, Retiming(patch.robot, patch.limits, RetimingConfig()), PLAIN_LEVEL
     ),

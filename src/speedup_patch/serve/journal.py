@@ -51,6 +51,7 @@ class Journal:
         self.rates = Histogram(RATES)
         self.decision_seconds = Histogram(SECONDS)
         self.upstream_seconds = Histogram(SECONDS)
+        self.episodes = 0
         self.connections_total = 0
         self.connections = 0
         self.patch_changed = False
@@ -84,6 +85,7 @@ class Journal:
         yield from _histogram("rate", "Original actions done per command sent.", self.rates)
         yield from _histogram("decision_seconds", "Time to decide on and shorten a chunk.", self.decision_seconds)
         yield from _histogram("upstream_seconds", "Time the policy server took to answer.", self.upstream_seconds)
+        yield from _single("episodes_total", "counter", "Episodes begun so far.", self.episodes)
         yield from _single("connections", "gauge", "Clients connected now.", self.connections)
         yield from _single("connections_total", "counter", "Clients connected so far.", self.connections_total)
         yield from _single(
