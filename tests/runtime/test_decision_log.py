@@ -8,7 +8,7 @@ from pyarrow import parquet
 
 from speedup_patch.errors import InputError
 from speedup_patch.runtime.accelerator import ChunkAccelerator
-from speedup_patch.runtime.decision_log import DecisionLog, LoggedDecision, read_decisions
+from speedup_patch.runtime.decision_log import FILES_WAITING, DecisionLog, LoggedDecision, read_decisions
 from speedup_patch.runtime.engine import load_engine
 from stand_ins import smooth_demonstrations
 
@@ -121,6 +121,18 @@ def test_a_slow_disk_does_not_hold_up_the_robot(tmp_path, monkeypatch):
     slow.set()
     log.flush()
     assert [int(found.observation[0]) for found in read_decisions(tmp_path)] == list(range(7))
+
+
+def test_what_waits_for_a_stuck_disk_does_not_grow(tmp_path, monkeypatch):
+    log, slow = DecisionLog(tmp_path, rows_per_file=2), threading.Event()
+    write = DecisionLog._write
+    monkeypatch.setattr(DecisionLog, "_write", lambda log, rows: (slow.wait(60), write(log, rows)))
+    for number in range(500):
+        log.add(decision(number))
+    assert len(log._rows) <= 2 * FILES_WAITING
+    slow.set()
+    log.flush()
+    assert len(read_decisions(tmp_path)) + log.lost == 500
 
 
 def test_a_full_log_is_written_without_being_asked(tmp_path):

@@ -17,6 +17,8 @@ from speedup_patch.errors import InputError
 
 LOGGER = logging.getLogger("speedup_patch")
 ROWS_PER_FILE = 500
+FILES_WAITING = 20
+"""So many files' worth of decisions are kept for a disk that does not answer; what comes after is lost."""
 ONE_WRITER = threading.Lock()
 """Logs of one program write one after the other, for they may share a folder and its numbers."""
 
@@ -68,6 +70,9 @@ class DecisionLog:
     def add(self, decision: LoggedDecision) -> None:
         """Remembers a decision, and has a file written when there are enough of them."""
         with self._lock:
+            if len(self._rows) >= FILES_WAITING * self.rows_per_file:
+                self.lost += 1
+                return
             self._rows.append((time.time(), decision))
             busy = self._writer is not None and self._writer.is_alive()
             if len(self._rows) >= self.rows_per_file and not busy:
