@@ -29,7 +29,7 @@ def trace_episode(env: Env, policy: ScheduledPolicy, seed: int) -> tuple[Episode
         steps = len(recording.actions)
         actions = policy.infer(observation)
         assert policy.last is not None
-        refuse_failure(policy.last, steps)
+        _refuse_failure(policy.last, steps)
         recording.decide(policy.last)
         for action in actions[: env.max_steps - steps]:
             observation, success = env.step(action)
@@ -42,7 +42,7 @@ def trace_episode(env: Env, policy: ScheduledPolicy, seed: int) -> tuple[Episode
     return EpisodeResult(seed, success, len(recording.actions), tuple(decisions)), recording.finish()
 
 
-def refuse_failure(shortened: Shortened, step: int) -> None:
+def _refuse_failure(shortened: Shortened, step: int) -> None:
     """A decision that failed is an error here: an evaluation of fallbacks is none of the scheduler."""
     if shortened.error is not None:
         raise DecisionError(
