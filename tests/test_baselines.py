@@ -19,7 +19,7 @@ from speedup_patch.relabel import predict_counterfactuals
 from speedup_patch.robots import ALOHA
 from speedup_patch.starts import find_starts
 from speedup_patch.warp import uniform_warp
-from stand_ins import DELTA_ROBOT, LaggingWorldModel, smooth_demonstrations
+from stand_ins import DELTA_ROBOT, LaggingWorldModel, RememberingWorldModel, smooth_demonstrations
 
 RATES = Rates((1.0, 2.0, 3.0, 4.0))
 LIMITS = read_limits(ALOHA, smooth_demonstrations())
@@ -62,6 +62,13 @@ def test_speed_cap_slows_down_as_the_limit_falls(starts):
 
     limit = demonstrated_speed(ALOHA, smooth_demonstrations())
     assert 4.0 >= mean(10 * limit) > mean(limit) > mean(limit / 10) == 1.0
+
+
+def test_speed_cap_tells_its_world_model_what_was_sent_before(starts):
+    model, before = RememberingWorldModel(), np.zeros((2, 14))
+    cap = SpeedCap(model, RATES, 1e-9)
+    assert cap.schedule(starts.observations[0], starts.chunks[0], before).rate == 1.0
+    np.testing.assert_array_equal(model.told, [before[None]])
 
 
 def test_demonstrated_speed_leaves_out_the_start_up_jump():

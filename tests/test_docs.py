@@ -4,9 +4,19 @@ import re
 import shlex
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+
+from speedup_patch.baselines import OneRatePerChunk
+from speedup_patch.evaluation.rollout import run_episode
+from speedup_patch.patch import ScheduledPolicy
+from speedup_patch.robots import ALOHA
+from speedup_patch.runtime.engine import Engine
+from stand_ins import LaggingEnv, ReplayPolicy, smooth_demonstrations
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -46,6 +56,29 @@ def test_the_quick_starts_run_as_printed(tmp_path: Path) -> None:
                 run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=3600)
                 assert run.returncode == 0, f"{page.name}: {text}\n{run.stderr}"
     assert {path.name for path in tmp_path.glob("*.patch")} == {"my.patch", "careful.patch"}
+
+
+def test_the_scheduler_of_ones_own_decides_as_documented() -> None:
+    """The class that is printed, on a robot that costs nothing: every decision is its own, none a fallback."""
+    blocks = BLOCK.findall((ROOT / "docs" / "quickstart" / "research.md").read_text(encoding="utf-8"))
+    (printed,) = (text for _, text in blocks if "class SlowWhenFar" in text)
+    names: dict[str, Any] = {}
+    exec(printed[: printed.index("env = ")], names)
+    episode = smooth_demonstrations(steps=96).episodes[0]
+    farther = 0.5 / np.median(distances(episode.actions))  # half of the chunks go farther than 0.5
+    episode = replace(episode, actions=episode.actions[0] + farther * (episode.actions - episode.actions[0]))
+    engine = Engine(ALOHA, lambda: OneRatePerChunk(names["SlowWhenFar"]()))
+    policy = ScheduledPolicy(ReplayPolicy(episode, 12), engine)
+    result = run_episode(LaggingEnv(episode), policy, seed=0)
+    assert policy.fallbacks == {}
+    expected = np.where(distances(episode.actions) > 0.5, 12, 4)
+    assert set(expected) == {4, 12}
+    assert [decision.executed for decision in result.decisions][: len(expected)] == expected.tolist()
+
+
+def distances(actions: np.ndarray) -> np.ndarray:
+    """How far the action that moves most goes in every chunk of 12."""
+    return np.abs(np.diff(actions.reshape(-1, 12, 14), axis=1)).sum(axis=1).max(axis=1)
 
 
 def test_every_option_that_is_named_exists(sup) -> None:

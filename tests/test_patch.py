@@ -7,6 +7,7 @@ import torch
 
 from speedup_patch.baselines import FixedRate, OneRatePerChunk
 from speedup_patch.candidates import Rates, Retimings
+from speedup_patch.check import check_patch
 from speedup_patch.errors import InputError
 from speedup_patch.evaluation.rollout import run_episode
 from speedup_patch.patch import ActionQueue, ScheduledPolicy, SpeedupPatch
@@ -111,6 +112,20 @@ def test_a_patch_from_before_these_were_recorded_runs_as_it_would_by_default(pat
     episode = smooth_demonstrations(seed=3).episodes[0]
     answers = [SpeedupPatch(ReplayPolicy(episode, N), each).infer(observation(episode)) for each in (patch, folder)]
     np.testing.assert_allclose(*answers, atol=1e-6)
+
+
+def test_the_held_out_episodes_are_those_that_the_patch_names(folder):
+    patch, data = load_patch(folder), smooth_demonstrations()
+    named = patch.provenance["data"]["held_out_episodes"]
+    training, held_out = data.split(CONFIG.held_out, np.random.default_rng(CONFIG.seed))
+    assert [data.episodes[index] for index in named] == list(held_out)
+    assert check_patch(patch, data).episodes == len(named) == len(data) - len(training)
+    others = {**patch.provenance["data"], "held_out_episodes": [0, 2, 5]}
+    found = check_patch(dataclasses.replace(patch, provenance={"data": others}), data)
+    assert (found.held_out, found.episodes) == (True, 3)
+    del others["held_out_episodes"]
+    with pytest.raises(InputError, match="does not say which episodes it held out"):
+        check_patch(dataclasses.replace(patch, provenance={"data": others}), data)
 
 
 def test_rate_one_reproduces_the_policy():

@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float
 from speedup_patch.candidates import Candidates, Rates
 from speedup_patch.data import Demonstrations
 from speedup_patch.errors import InputError
-from speedup_patch.interfaces import RateChooser, Scheduler, WorldModel
+from speedup_patch.interfaces import RateChooser, Scheduler, WorldModel, find_schedule, require_method
 from speedup_patch.limits import START_UP_SECONDS, Limits
 from speedup_patch.maths.cmdp import greedy_index, greedy_rate
 from speedup_patch.observations import batch_of_one, feature_poses, split_observation
@@ -23,6 +23,7 @@ class OneRatePerChunk:
     """A Scheduler: the whole chunk runs at the rate a chooser picks."""
 
     def __init__(self, chooser: RateChooser, tail: Tail = "keep") -> None:
+        require_method(chooser, "choose", "observations", "chunks")
         self.chooser = chooser
         self.tail: Tail = tail
 
@@ -32,7 +33,7 @@ class OneRatePerChunk:
         chunk: Float[np.ndarray, "n A"],
         before: Float[np.ndarray, "M A"] | None = None,
     ) -> Warp:
-        rate = self.chooser.choose(observation[None], chunk[None], batch_of_one(before))[0]
+        rate = self.chooser.choose(observation[None], chunk[None])[0]
         return uniform_warp(len(chunk), float(rate), self.tail)
 
     def reset(self) -> None:
@@ -74,7 +75,6 @@ class FixedRate:
         self,
         observations: Float[np.ndarray, "B O"],
         chunks: Float[np.ndarray, "B n A"],
-        before: Float[np.ndarray, "B M A"] | None = None,
     ) -> Float[np.ndarray, " B"]:
         return np.full(len(chunks), self.rate)
 
@@ -116,12 +116,22 @@ class GreedyMpc:
 
 
 class SpeedCap:
-    """A RateChooser: the largest rate that keeps every end-effector below a speed, in metres per control step."""
+    """A Scheduler: the largest rate that keeps every end-effector below a speed, in metres per control step."""
 
     def __init__(self, world_model: WorldModel, rates: Rates, limit: float) -> None:
         self.world_model = world_model
         self.rates = rates
         self.limit = limit
+
+    def schedule(
+        self,
+        observation: Float[np.ndarray, " O"],
+        chunk: Float[np.ndarray, "n A"],
+        before: Float[np.ndarray, "M A"] | None = None,
+    ) -> Warp:
+        """The chosen rate for the whole chunk."""
+        rate = self.choose(observation[None], chunk[None], batch_of_one(before))[0]
+        return uniform_warp(len(chunk), float(rate))
 
     def choose(
         self,
@@ -129,12 +139,16 @@ class SpeedCap:
         chunks: Float[np.ndarray, "B n A"],
         before: Float[np.ndarray, "B M A"] | None = None,
     ) -> Float[np.ndarray, " B"]:
+        """The rates of many chunks."""
         robot = self.world_model.robot
         x, _ = split_observation(observations)
         path = np.concatenate([x[:, None], self.world_model.rollout(observations, chunks, before)], axis=1)
         speed = _step_lengths(feature_poses(robot, path)).max(axis=(1, 2))
         values = np.array(self.rates.values)
         return greedy_rate(values, ~(speed[:, None] * values <= self.limit))
+
+    def reset(self) -> None:
+        pass
 
 
 def _step_lengths(poses: Float[np.ndarray, "*B T arms 7"]) -> Float[np.ndarray, "*B T-1 arms"]:
@@ -163,6 +177,7 @@ class GripperDwell:
         if not robot.grippers:
             raise InputError(f"robot {robot.name!r} has no gripper to dwell for")
         self.scheduler = scheduler
+        self._schedule = find_schedule(scheduler)
         self.robot = robot
         self.steps = max(gripper.stroke_steps for gripper in robot.grippers) if steps is None else steps
         self._closed: Bool[np.ndarray, " G"] | None = None
@@ -174,7 +189,7 @@ class GripperDwell:
         chunk: Float[np.ndarray, "n A"],
         before: Float[np.ndarray, "M A"] | None = None,
     ) -> Warp:
-        warp = self.scheduler.schedule(observation, chunk, before)
+        warp = self._schedule(observation, chunk, before)
         closed = self._closed_commands(chunk)
         first = closed[:1] if self._closed is None else self._closed[None]
         flips = np.flatnonzero((closed != np.concatenate([first, closed[:-1]])).any(axis=1))

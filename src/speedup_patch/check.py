@@ -1,6 +1,8 @@
 """What a patch would do, judged offline on demonstrations by its own world model."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -25,7 +27,7 @@ class OptionFigures:
     deviation_median: float
     deviation_p95: float
     speedup: float
-    """Original actions per executed action, the short last group included."""
+    """Original actions done per command sent, the short last group included."""
     chosen_share: float
     """How often the scheduler takes it."""
 
@@ -46,10 +48,10 @@ class PatchCheck:
 def check_patch(patch: LoadedPatch, demonstrations: Demonstrations, seed: int = 0) -> PatchCheck:
     """Judges the patch on the episodes it was not trained on, or on all when the data is not its own."""
     patch.robot.check_sizes(demonstrations.state_size, demonstrations.action_size, "the data set")
-    config = patch.provenance.get("config", {})
-    own_data = demonstrations.fingerprint() == patch.provenance.get("data", {}).get("fingerprint")
+    data = patch.provenance.get("data", {})
+    own_data = demonstrations.fingerprint() == data.get("fingerprint")
     if own_data:
-        _, demonstrations = demonstrations.split(config["held_out"], np.random.default_rng(config["seed"]))
+        demonstrations = demonstrations.select(_held_out_episodes(data))
     transitions = relabel(
         patch.world_model,
         demonstrations,
@@ -74,13 +76,20 @@ def check_patch(patch: LoadedPatch, demonstrations: Demonstrations, seed: int = 
         states=len(choices),
         episodes=len(demonstrations),
         held_out=own_data,
-        options=tuple(
-            _figures(transitions, choices, r, label, patch.chunk_length)
-            for r, label in enumerate(patch.candidates.labels)
-        ),
+        options=tuple(_figures(transitions, choices, r, label) for r, label in enumerate(patch.candidates.labels)),
         demonstrated=figures(~accelerated),
         accelerated=figures(accelerated) if accelerated.any() else None,
     )
+
+
+def _held_out_episodes(data: Mapping[str, Any]) -> list[int]:
+    """The episodes that training kept apart, as the patch says; older releases did not write them down."""
+    if not data.get("held_out_episodes"):
+        raise InputError(
+            "the patch was trained on this data, but does not say which episodes it held out, as patches of older "
+            "releases do not: train it again, or judge it on data that it has not seen"
+        )
+    return list(data["held_out_episodes"])
 
 
 def _choices(patch: LoadedPatch, transitions: Transitions) -> np.ndarray:
@@ -90,13 +99,14 @@ def _choices(patch: LoadedPatch, transitions: Transitions) -> np.ndarray:
     return patch.chooser.choose(transitions.observations, options)
 
 
-def _figures(transitions: Transitions, choices: np.ndarray, index: int, label: str, chunk_length: int) -> OptionFigures:
+def _figures(transitions: Transitions, choices: np.ndarray, index: int, label: str) -> OptionFigures:
     deviations: Float[np.ndarray, " N"] = transitions.deviations[:, index]
+    lengths = transitions.lengths[:, index]
     return OptionFigures(
         label=label,
         violation_share=float(transitions.violations[:, index].mean()),
         deviation_median=float(np.median(deviations)),
         deviation_p95=float(np.quantile(deviations, 0.95)),
-        speedup=chunk_length / float(transitions.lengths[:, index].mean()),
+        speedup=float((transitions.rates[:, index] * lengths).sum() / lengths.sum()),
         chosen_share=float((choices == index).mean()),
     )

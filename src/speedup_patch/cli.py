@@ -16,7 +16,7 @@ from speedup_patch.commands.robots import robots
 from speedup_patch.commands.serve import serve
 from speedup_patch.commands.train import train
 from speedup_patch.commands.video import video
-from speedup_patch.errors import InputError
+from speedup_patch.errors import DecisionError, InputError
 
 app = tyro.extras.SubcommandApp()
 for name, command in {
@@ -42,6 +42,9 @@ def main() -> None:
     except InputError as error:
         print(f"sup: {error}", file=sys.stderr)
         sys.exit(2)
+    except DecisionError as error:
+        print(f"sup: {error}", file=sys.stderr)
+        sys.exit(1)
     except BrokenPipeError:  # the reader of our output had enough, as in ``sup inspect ... | head``
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)

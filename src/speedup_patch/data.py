@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -120,11 +121,19 @@ class Demonstrations:
 
     def split(self, fraction: float, rng: np.random.Generator) -> "tuple[Demonstrations, Demonstrations]":
         """(training, held-out): whole episodes, at least one on each side, ``fraction`` of them held out."""
+        return self.split_at(self.draw_held_out(fraction, rng))
+
+    def draw_held_out(self, fraction: float, rng: np.random.Generator) -> tuple[int, ...]:
+        """The indices of the episodes to hold out, rising: at least one, ``fraction`` of all."""
         if len(self) < 2:
             raise InputError("at least two episodes are needed to hold one out; this data set has one")
         held_out = min(max(1, round(fraction * len(self))), len(self) - 1)
-        order = rng.permutation(len(self))
-        return self.select(order[held_out:].tolist()), self.select(order[:held_out].tolist())
+        return tuple(sorted(rng.permutation(len(self))[:held_out].tolist()))
+
+    def split_at(self, held_out: Iterable[int]) -> "tuple[Demonstrations, Demonstrations]":
+        """(all other episodes, those of these indices)."""
+        kept = set(held_out)
+        return self.select(set(range(len(self))) - kept), self.select(kept)
 
     def select(self, indices: Iterable[int]) -> "Demonstrations":
         """Only these episodes, in the order of the data set."""
@@ -154,13 +163,24 @@ class Transitions:
 
 @dataclass(frozen=True)
 class Decision:
-    """One call of the policy during an episode: at ``step``, a chunk of ``original`` actions became ``executed``."""
+    """One call of the policy during an episode: before control step ``step`` it gave ``original`` actions."""
 
     step: int
     original: int
     executed: int
+    """Commands that were sent for it, fewer than were chosen where the episode ended first."""
+    done: float
+    """Original actions done by those commands: ``original`` only where the chunk ran to its end."""
     reason: str | None = None
     """Why the guard ran the chunk unchanged, if it did."""
+
+
+def decisions_from_json(records: Iterable[Mapping[str, Any]]) -> tuple[Decision, ...]:
+    """Decisions as an episodes file holds them; those of older releases, which lack ``done``, are refused."""
+    decisions = list(records)
+    if any("done" not in decision for decision in decisions):
+        raise InputError("an older release wrote it, which did not keep how many original actions were done")
+    return tuple(Decision(**decision) for decision in decisions)
 
 
 @dataclass(frozen=True)
@@ -174,6 +194,6 @@ class EpisodeResult:
 
     @property
     def rate_mean(self) -> float:
-        """Original actions per executed action, over the whole episode."""
+        """Original actions done per command sent, over the whole episode."""
         executed = sum(decision.executed for decision in self.decisions)
-        return sum(decision.original for decision in self.decisions) / max(executed, 1)
+        return sum(decision.done for decision in self.decisions) / max(executed, 1)

@@ -1,12 +1,14 @@
 """The protocols the core asks for: what a policy, a scheduler, a world model and an environment must do."""
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
 
+from speedup_patch.errors import InputError
 from speedup_patch.robots import Robot
 from speedup_patch.warp import Warp
 
@@ -40,7 +42,8 @@ class Scheduler(Protocol):
         before: Float[np.ndarray, "M A"] | None = None,
     ) -> Warp:
         """The warp to run this chunk along; ``observation`` is the network input o_t (see observations.py), ``before``
-        what the world model wants to know of the commands sent so far (see ``WorldModel``)."""
+        what the world model wants to know of the commands sent so far (see ``WorldModel``). A scheduler that does not
+        need ``before`` may do without it: it is passed to those that take it."""
         ...
 
     def reset(self) -> None:
@@ -56,7 +59,6 @@ class RateChooser(Protocol):
         self,
         observations: Float[np.ndarray, "B O"],
         chunks: Float[np.ndarray, "B n A"],
-        before: Float[np.ndarray, "B M A"] | None = None,
     ) -> Float[np.ndarray, " B"]:
         """A rate k >= 1 for every chunk."""
         ...
@@ -114,3 +116,53 @@ class Env(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+def takes(method: Callable[..., object], *arguments: str) -> bool:
+    """Whether a method can be called with these arguments, in this order."""
+    try:
+        inspect.signature(method).bind(*arguments)
+    except TypeError:
+        return False
+    except ValueError:  # compiled code need not say
+        return True
+    return True
+
+
+def require_method(thing: object, name: str, *arguments: str, optional: tuple[str, ...] = ()) -> None:
+    """Raises an error that names what is expected when ``thing`` has no method ``name`` that takes these arguments, in
+    this order, with the optional ones or without."""
+    expected, kind = f"{name}({', '.join([*arguments, *optional])})", type(thing).__name__
+    if isinstance(thing, type):
+        raise InputError(f"an object with {expected} is expected here, not the class {thing.__name__} itself")
+    method = getattr(thing, name, None)
+    if not callable(method):
+        raise InputError(f"an object with {expected} is expected here; {kind} has no {name}")
+    if not takes(method, *arguments) and not takes(method, *arguments, *optional):
+        hint = f"; {', '.join(optional)} may be left out" if optional else ""
+        raise InputError(f"{kind}.{name}{inspect.signature(method)} must take {expected}{hint}")
+
+
+Schedule = Callable[
+    [Float[np.ndarray, " O"], Float[np.ndarray, "n A"], Float[np.ndarray, "M A"] | None],
+    Warp,
+]
+"""``Scheduler.schedule`` with all its arguments."""
+
+
+def find_schedule(scheduler: Scheduler) -> Schedule:
+    """What to call to have a chunk scheduled. Something that is no scheduler is refused by name; to one whose method
+    does not take the commands sent before, they are not passed."""
+    require_method(scheduler, "schedule", "observation", "chunk", optional=("before",))
+    require_method(scheduler, "reset")
+    if takes(scheduler.schedule, "observation", "chunk", "before"):
+        return scheduler.schedule
+    return lambda observation, chunk, before: scheduler.schedule(observation, chunk)
+
+
+def require_world_model(thing: object) -> None:
+    """Raises an error unless this is a ``WorldModel``, as far as a running robot needs one."""
+    require_method(thing, "rollout", "observations", "actions", "before")
+    for name in ("robot", "memory"):
+        if not hasattr(thing, name):
+            raise InputError(f"a world model needs {name!r}, which {type(thing).__name__} does not have")

@@ -97,7 +97,8 @@ def train_patch(
     log = open_log(workspace, resume)
     report = together(log, report)
     rng = np.random.default_rng(config.seed)
-    training, held_out = demonstrations.split(config.held_out, rng)
+    held_out_episodes = demonstrations.draw_held_out(config.held_out, rng)
+    training, held_out = demonstrations.split_at(held_out_episodes)
     world_model, model_figures = train_world_model(
         training,
         held_out,
@@ -160,6 +161,7 @@ def train_patch(
                 "fingerprint": demonstrations.fingerprint(),
                 "episodes": len(demonstrations),
                 "frames": demonstrations.frames,
+                "held_out_episodes": list(held_out_episodes),
             },
             "versions": {
                 "speedup_patch": __version__,

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.lib.stride_tricks import sliding_window_view
 
-from speedup_patch.errors import InputError
+from speedup_patch.errors import DecisionError, InputError
 from speedup_patch.interfaces import WorldModel
 from speedup_patch.limits import GripperLimits, Limits
 from speedup_patch.maths.momentum import carried_motion
@@ -273,6 +273,8 @@ def paths_at_rate_one(
     """The moment before, the present, and the features that the world model predicts for the chunks as they are."""
     x, change = split_observation(observations)
     ahead = world_model.rollout(observations, chunks, before)
+    if not np.isfinite(ahead).all():
+        raise DecisionError("the world model predicts numbers that are not finite")
     return np.concatenate([np.stack([x - change, x], axis=1), ahead], axis=1)
 
 

@@ -60,7 +60,7 @@ class Warp:
 
     @cached_property
     def rate(self) -> float:
-        """Original actions per executed action."""
+        """Original actions done per command sent."""
         return float(self.positions[-1]) / len(self.positions)
 
 

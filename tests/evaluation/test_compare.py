@@ -6,7 +6,8 @@ from speedup_patch.evaluation.compare import summarise
 
 
 def result(seed, success, steps, rate=2):
-    return EpisodeResult(seed, success, steps, (Decision(0, 24, 24 // rate), Decision(12, 24, 24 // rate, "odd")))
+    decisions = (Decision(0, 24, 24 // rate, 24.0), Decision(12, 24, 24 // rate, 24.0, "odd"))
+    return EpisodeResult(seed, success, steps, decisions)
 
 
 def test_speedup_is_paired_over_seeds_where_both_succeed():

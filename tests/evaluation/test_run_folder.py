@@ -63,3 +63,11 @@ def test_a_line_that_is_not_whole_is_left_out_and_only_a_new_run_removes_it(tmp_
     _drop_cut_line(path)
     assert path.read_text() == line
     assert read_episodes(tmp_path / "none.jsonl") == {}
+
+
+def test_episodes_that_do_not_say_what_was_done_are_refused(tmp_path):
+    path = tmp_path / "episodes.jsonl"
+    older = '{"step": 0, "original": 24, "executed": 6, "reason": null}'
+    path.write_text(f'{{"scheduler": "base", "seed": 3, "success": true, "steps": 5, "decisions": [{older}]}}\n')
+    with pytest.raises(InputError, match=r"episodes\.jsonl, line 1 cannot be used: an older release.*--out"):
+        read_episodes(path)

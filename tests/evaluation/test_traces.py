@@ -8,11 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from speedup_patch.errors import InputError
+from speedup_patch.evaluation.compare import summarise
 from speedup_patch.evaluation.rollout import run_episode, trace_episode
 from speedup_patch.evaluation.run import read_episodes
 from speedup_patch.evaluation.schedulers import schedule_policy
 from speedup_patch.evaluation.traces import Trace, pad_rows, read_trace, scheduler_slug, trace_file, write_trace
+from speedup_patch.patch import ScheduledPolicy
 from speedup_patch.robots import ALOHA
+from speedup_patch.runtime.engine import Engine
+from speedup_patch.warp import Warp
 from stand_ins import LaggingEnv, ReplayPolicy, smooth_demonstrations
 
 N = 24
@@ -44,7 +48,7 @@ def test_a_trace_repeats_its_episode_and_says_what_became_of_each_chunk(env, tmp
             trace.chunks[row], env.episode.actions[min(row * N, 100 - N) :][:N], rtol=1e-6, atol=1e-6
         )
         done = trace.positions[row][~np.isnan(trace.positions[row])]
-        assert len(done) == decision.executed
+        assert decision.done == pytest.approx(done[decision.executed - 1])
         assert done[-1] == decision.original == N
         assert (np.diff(done, prepend=0) > 0).all()
 
@@ -56,6 +60,27 @@ def test_rates_at_every_step_add_up_to_the_original_actions(env):
     assert rates.shape == (len(trace),)
     for row in range(len(trace.decision_steps) - 1):
         assert rates[trace.step_decisions == row].sum() == pytest.approx(N)
+
+
+class FirstHalf:
+    """A Scheduler: the first half of the chunk at rate 2; then the policy is asked again."""
+
+    def schedule(self, observation, chunk, before=None):
+        return Warp(np.arange(2.0, len(chunk) // 2 + 1, 2.0), len(chunk))
+
+    def reset(self):
+        pass
+
+
+@pytest.mark.parametrize("max_steps", [60, 63])  # 63: the episode ends within a chunk of 6 commands
+def test_what_is_done_is_what_the_positions_say_of_the_commands_sent(env, max_steps):
+    env.max_steps = max_steps
+    policy = ScheduledPolicy(ReplayPolicy(env.episode, N), Engine(ALOHA, FirstHalf))
+    result, trace = trace_episode(env, policy, seed=0)
+    assert sum(decision.executed for decision in result.decisions) == len(trace) == max_steps
+    assert sum(decision.done for decision in result.decisions) == trace.step_rates.sum() == 2 * max_steps
+    assert result.rate_mean == 2.0  # the whole chunks were 4 times as long
+    assert summarise({"half": [result]}, np.random.default_rng(0))["half"].rate_mean == 2.0
 
 
 def test_what_the_environment_reports_is_kept(env):

@@ -143,6 +143,13 @@ def test_the_rate_can_be_lowered_live() -> None:
     assert policy.executed_actions - before == 2 * 24
 
 
+def test_commands_that_a_new_episode_throws_away_do_not_count() -> None:
+    policy = speed_up(*small_act(), fixed_engine(4.0))
+    run_patched(policy, seeds=[3], steps=4)  # of the 6 that the chunk of 24 became
+    policy.reset()
+    assert (policy.executed_actions, policy.original_actions, policy.mean_rate) == (4, 16.0, 4.0)
+
+
 def test_decisions_are_logged(tmp_path: Path) -> None:
     policy = speed_up(*small_act(), fixed_engine(2.0), log=str(tmp_path))
     run_patched(policy, seeds=[3, 4], steps=24)

@@ -29,7 +29,7 @@ def run(tmp_path):
         states += [env.step(action)[0]["state"] for action in actions]
         done = rate * np.arange(1, steps + 1, dtype=np.float32)[None]
         write_trace(tmp_path, spec, 3, Trace(np.stack(states), actions, np.array([0]), actions[None], done))
-        result = EpisodeResult(3, False, steps, (Decision(0, rate * steps, steps),))
+        result = EpisodeResult(3, False, steps, (Decision(0, rate * steps, steps, float(rate * steps)),))
         lines.append(json.dumps({"scheduler": spec, **asdict(result)}) + "\n")
     env.close()
     (tmp_path / "episodes.jsonl").write_text("".join(lines))

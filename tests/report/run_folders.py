@@ -8,6 +8,7 @@ import numpy as np
 
 from speedup_patch.data import Decision, EpisodeResult
 from speedup_patch.evaluation.compare import summarise
+from speedup_patch.evaluation.run import FORMAT_VERSION
 from speedup_patch.evaluation.traces import Trace, pad_rows, write_trace
 from speedup_patch.robots import ALOHA
 
@@ -20,7 +21,7 @@ def episode(seed: int, rate: int, success: bool = True, reason: str | None = Non
     executed = [CHUNK if number == 1 and reason else -(-CHUNK // rate) for number in range(chunks)]
     starts = np.cumsum([0, *executed[:-1]]).tolist()
     decisions = tuple(
-        Decision(start, CHUNK, count, reason if number == 1 else None)
+        Decision(start, CHUNK, count, float(CHUNK), reason if number == 1 else None)
         for number, (start, count) in enumerate(zip(starts, executed, strict=True))
     )
     return EpisodeResult(seed, success, sum(executed), decisions)
@@ -64,7 +65,13 @@ def write_run(
     if results:
         found = summarise(schedulers, np.random.default_rng(0))
         seeds = [result.seed for ran in schedulers.values() for result in ran]
-        document = {"env": env, "policy": policy, "episodes": len(set(seeds)), "first_seed": min(seeds)}
+        document = {
+            "format_version": FORMAT_VERSION,
+            "env": env,
+            "policy": policy,
+            "episodes": len(set(seeds)),
+            "first_seed": min(seeds),
+        }
         document["schedulers"] = {spec: asdict(summary) for spec, summary in found.items()}
         (folder / "results.json").write_text(json.dumps(document))
     if traces:

@@ -71,6 +71,21 @@ def test_a_line_that_is_being_written_is_left_out_and_left_alone(tmp_path):
     assert path.read_bytes() == before
 
 
+def test_a_run_of_an_older_release_is_refused_for_its_rates_are_others(tmp_path):
+    folder = write_run(tmp_path / "run", three_schedulers(seeds=2))
+    episodes, results = folder / "episodes.jsonl", folder / "results.json"
+    whole = episodes.read_text()
+    episodes.write_text(whole.replace('"done"', '"lost"'))
+    with pytest.raises(InputError, match=r"episodes\.jsonl, line 1 .* how many original actions were done"):
+        read_run(folder)
+    episodes.write_text(whole)
+    document = json.loads(results.read_text())
+    del document["format_version"]
+    results.write_text(json.dumps(document))
+    with pytest.raises(InputError, match=r"results\.json is of an older release"):
+        read_run(folder)
+
+
 def test_traces_that_are_missing_are_counted(tmp_path):
     folder = write_run(tmp_path / "run", three_schedulers(seeds=2), traces=True)
     assert not any("trace" in note for note in read_run(folder).missing)
@@ -92,7 +107,9 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path):
 
 def test_a_damaged_results_json_is_refused_by_name(tmp_path):
     folder = write_run(tmp_path / "run", three_schedulers(seeds=2))
-    (folder / "results.json").write_text('{"env": "e", "policy": "p", "schedulers": {"base": {"episodes": "many"}}}')
+    document = json.loads((folder / "results.json").read_text())
+    document["schedulers"]["base"]["episodes"] = "many"
+    (folder / "results.json").write_text(json.dumps(document))
     with pytest.raises(InputError, match=r"results\.json is damaged"):
         read_run(folder)
 

@@ -10,11 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from speedup_patch.baselines import FixedRate, OneRatePerChunk
+from speedup_patch.baselines import FixedRate, GripperDwell, OneRatePerChunk
 from speedup_patch.candidates import Rates, Retimings
-from speedup_patch.errors import InputError
+from speedup_patch.errors import DecisionError, InputError
 from speedup_patch.evaluation.schedulers import find_engine
 from speedup_patch.observations import observe
+from speedup_patch.retiming import paths_at_rate_one
 from speedup_patch.robots import ALOHA, ActionGroup
 from speedup_patch.runtime.accelerator import ChunkAccelerator
 from speedup_patch.runtime.engine import Engine, load_engine, patch_engine
@@ -31,8 +32,8 @@ def moment(t=20):
     return EPISODE.actions[t : t + N], EPISODE.states[t], EPISODE.states[t - 1]
 
 
-def fixed(rate, robot=ALOHA, **more):
-    return ChunkAccelerator(Engine(robot, lambda: OneRatePerChunk(FixedRate(rate))), **more)
+def fixed(rate, robot=ALOHA, world_model=None, **more):
+    return ChunkAccelerator(Engine(robot, lambda: OneRatePerChunk(FixedRate(rate)), world_model=world_model), **more)
 
 
 @pytest.fixture(scope="module")
@@ -85,20 +86,94 @@ def test_every_rate_violating_runs_the_original(strict_folder):
 class BrokenScheduler:
     """A stand-in scheduler that fails as it is told to."""
 
+    def __init__(self, error):
+        self.error = error
+
     def schedule(self, observation, chunk, before=None):
-        raise RuntimeError("the network is on fire")
+        raise self.error
 
     def reset(self):
         pass
 
 
-def test_a_failing_decision_runs_the_original_and_says_so(caplog):
-    accelerator = ChunkAccelerator(Engine(ALOHA, BrokenScheduler))
+RUN_TIME = [DecisionError("no plan"), np.linalg.LinAlgError("no plan"), FloatingPointError("no plan"), MemoryError()]
+MISTAKES = [TypeError, AttributeError, KeyError, IndexError, AssertionError, ValueError, RuntimeError, NameError]
+
+
+@pytest.mark.parametrize("error", RUN_TIME, ids=lambda error: type(error).__name__)
+def test_what_can_happen_at_run_time_runs_the_original_and_says_so(error, caplog):
+    accelerator = ChunkAccelerator(Engine(ALOHA, lambda: BrokenScheduler(error)))
     chunk, state, previous = moment()
     result = accelerator.shorten(chunk, state, previous)
     assert np.array_equal(result.actions, chunk)
-    assert result.reason == "decision failed"
-    assert "on fire" in caplog.text
+    assert (result.reason, result.error) == ("decision failed", error)
+    assert type(error).__name__ in caplog.text
+
+
+@pytest.mark.parametrize("error", MISTAKES, ids=lambda error: error.__name__)
+def test_a_programmers_mistake_is_never_a_fallback(error, patch_folder):
+    accelerator = ChunkAccelerator(Engine(ALOHA, lambda: BrokenScheduler(error("a slip"))))
+    with pytest.raises(error, match="a slip"):
+        accelerator.shorten(*moment())
+    assert accelerator.fallbacks == {}
+
+
+class TwoArguments:
+    """As documented: a scheduler that does not ask for the commands before."""
+
+    def schedule(self, observation, chunk):
+        return uniform_warp(len(chunk), 2.0)
+
+    def reset(self):
+        pass
+
+
+class WrongScheduler(TwoArguments):
+    def schedule(self, chunk):
+        return uniform_warp(len(chunk), 2.0)
+
+
+class NoReset:
+    schedule = TwoArguments.schedule
+
+
+class WrongChooser:
+    def choose(self, observations, chunks, before):
+        return np.full(len(chunks), 2.0)
+
+
+class WrongWorldModel(RememberingWorldModel):
+    def rollout(self, observations, actions):
+        return super().rollout(observations, actions)
+
+
+def test_a_scheduler_may_do_without_the_commands_before():
+    for scheduler in (TwoArguments(), GripperDwell(TwoArguments(), ALOHA)):
+        accelerator = ChunkAccelerator(Engine(ALOHA, lambda scheduler=scheduler: scheduler))
+        assert len(accelerator.shorten(*moment()).actions) <= N
+        assert accelerator.fallbacks == {}
+
+
+@pytest.mark.parametrize(
+    ("attach", "message"),
+    [
+        (
+            lambda: ChunkAccelerator(Engine(ALOHA, WrongScheduler)),
+            r"WrongScheduler\.schedule\(chunk\) must take schedule",
+        ),
+        (lambda: ChunkAccelerator(Engine(ALOHA, NoReset)), r"reset\(\) is expected here; NoReset has no reset"),
+        (lambda: ChunkAccelerator(Engine(ALOHA, lambda: TwoArguments)), "not the class TwoArguments itself"),
+        (lambda: ChunkAccelerator(Engine(ALOHA, lambda: FixedRate(2.0))), "FixedRate has no schedule"),
+        (lambda: GripperDwell(WrongScheduler(), ALOHA), "before may be left out"),
+        (lambda: OneRatePerChunk(WrongChooser()), r"must take choose\(observations, chunks\)"),
+        (lambda: OneRatePerChunk(WrongChooser), "not the class WrongChooser itself"),
+        (lambda: Engine(ALOHA, TwoArguments()), "new_scheduler must be a function"),
+        (lambda: Engine(ALOHA, TwoArguments, world_model=WrongWorldModel()), r"must take rollout\("),
+    ],
+)
+def test_what_does_not_fit_is_refused_when_it_is_attached(attach, message, unchecked):
+    with pytest.raises(InputError, match=message):
+        attach()
 
 
 def test_a_late_decision_is_not_used():
@@ -157,10 +232,10 @@ def test_a_world_model_that_fails_does_not_stop_the_robot(engine, caplog):
         """A stand-in world model that fails as it is told to."""
 
         robot = ALOHA
-        memory = 0
+        memory = engine.world_model.memory
 
         def rollout(self, observations, actions, before=None):
-            raise RuntimeError("no prediction today")
+            raise DecisionError("no prediction today")
 
         def save(self, directory):
             raise AssertionError
@@ -294,6 +369,27 @@ def test_a_q_that_is_not_a_number_is_no_choice(engine, patch_folder):
     assert np.array_equal(result.actions, moment()[0])
 
 
+def test_a_prediction_that_is_not_finite_is_no_choice():
+    class Lost(RememberingWorldModel):
+        def rollout(self, observations, actions, before=None):
+            return np.nan * super().rollout(observations, actions, before)
+
+    with pytest.raises(DecisionError, match="not finite"):
+        paths_at_rate_one(Lost(), observe(ALOHA, moment()[1], moment()[2])[None], moment()[0][None])
+
+
+def test_a_state_that_no_motion_leads_to_is_a_jump():
+    accelerator = fixed(2.0, world_model=RememberingWorldModel())
+    chunk, state, _ = moment()
+    assert not accelerator.jumped(state)  # nothing was predicted yet
+    accelerator.shorten(chunk, state)
+    for t in (20, 20 + N // 2, 20 + N):  # where it was, on the way, and where it was led to
+        assert not accelerator.jumped(EPISODE.states[t])
+    assert accelerator.jumped(EPISODE.states[20 + N] + 0.5)
+    accelerator.reset()
+    assert not accelerator.jumped(EPISODE.states[20 + N] + 0.5)
+
+
 @pytest.mark.parametrize("precision", [np.float32, np.float64])
 def test_the_answer_is_a_copy_in_the_policys_precision(precision):
     chunk, state, previous = moment()
@@ -314,7 +410,7 @@ def test_a_cap_never_lengthens_a_chunk_nor_lets_it_past_the_limits():
 
 def test_a_failing_guard_runs_the_original(engine, monkeypatch):
     def sleep(self, observation, chunk):
-        raise RuntimeError("the guard is asleep")
+        raise np.linalg.LinAlgError("the guard is asleep")
 
     monkeypatch.setattr("speedup_patch.guard.Guard.reason", sleep)
     assert ChunkAccelerator(engine).shorten(*moment()).reason == "decision failed"

@@ -82,6 +82,7 @@ def test_an_arm_that_gets_there_runs_on_and_one_that_does_not_is_given_the_polic
     held = runs.shorten(chunk(), state(moved + 0.001), state(moved + 0.001))
     assert held.reason == "held back"
     assert np.array_equal(held.actions, chunk()[:ATTEMPT])
+    assert (held.original, held.done, held.rate) == (N, ATTEMPT, 1.0)  # the rest of the chunk was never sent
     runs.reset()
     assert runs.shorten(chunk(), state(), state()).reason is None  # another episode, nothing is expected yet
 

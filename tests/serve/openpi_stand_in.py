@@ -61,7 +61,7 @@ def counting_policy(observation: Mapping[str, Any]) -> dict[str, Any]:
 @dataclass(frozen=True)
 class Shortened:
     actions: np.ndarray
-    original: int
+    done: float
     rate: float
     reason: str | None
     seconds: float
@@ -82,9 +82,17 @@ class EverySecondRow:
             raise InputError("NaN or infinity in the chunk or the state")
         started = time.perf_counter()
         actions = chunk if self.reason else chunk[self.rate - 1 :: self.rate]
-        return Shortened(actions, len(chunk), len(chunk) / len(actions), self.reason, time.perf_counter() - started)
+        return Shortened(
+            actions, float(len(chunk)), len(chunk) / len(actions), self.reason, time.perf_counter() - started
+        )
 
     def prepare(self) -> None:
+        pass
+
+    def jumped(self, state: np.ndarray) -> bool:
+        return False
+
+    def reset(self) -> None:
         pass
 
 

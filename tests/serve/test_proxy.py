@@ -1,6 +1,7 @@
 """The proxy between a client and a policy server that both speak openpi's protocol."""
 
 import asyncio
+from typing import Any
 
 import numpy as np
 import pytest
@@ -222,6 +223,7 @@ def test_health_and_metrics() -> None:
         assert lines["speedup_patch_decision_seconds_count"] == "3"
         assert lines["speedup_patch_connections"] == "1"
         assert lines['speedup_patch_rows_total{kind="original"}'] == str(3 * ROWS)
+        assert lines['speedup_patch_rows_total{kind="done"}'] == str(3 * ROWS)
         assert lines['speedup_patch_rows_total{kind="sent"}'] == str(3 * ROWS // 2)
 
     finish(check())
@@ -328,3 +330,63 @@ def test_the_bundled_policy_behind_the_proxy_answers_as_it_does_directly() -> No
                 np.testing.assert_array_equal((await ask(connection, request))["actions"], expected)
 
     finish(check())
+
+
+class Watched(EverySecondRow):
+    """The stand-in with a count of its resets; a state whose first number exceeds 1 is a jump to it."""
+
+    def __init__(self) -> None:
+        super().__init__(ALOHA)
+        self.resets = 0
+
+    def jumped(self, state: np.ndarray) -> bool:
+        return bool(state[0] > 1.0)
+
+    def reset(self) -> None:
+        self.resets += 1
+
+
+@pytest.mark.parametrize(("idle", "jump", "resets"), [(1000.0, 0.0, 0), (0.01, 0.0, 2), (1000.0, 2.0, 2)])
+def test_a_kept_connection_begins_an_episode_after_a_long_rest_and_where_no_motion_led(
+    idle: float, jump: float, resets: int
+) -> None:
+    accelerator = Watched()
+
+    async def check() -> str:
+        async with (
+            openpi_server(counting_policy) as upstream,
+            running_proxy(upstream, make_accelerator=lambda: accelerator, idle=idle) as (_, address),
+            client(address) as (connection, _),
+        ):
+            for _ in range(3):
+                await ask(connection, {**observation(0.0), "state": np.full(14, jump)})
+                await asyncio.sleep(ROWS / ALOHA.control_hz + 0.05)
+            return await http_get(address, "/metrics")
+
+    assert f"speedup_patch_episodes_total {1 + resets}" in finish(check())
+    assert accelerator.resets == resets
+
+
+class Mistaken(EverySecondRow):
+    """The stand-in with a slip in its code."""
+
+    def shorten(self, chunk: np.ndarray, state: np.ndarray, previous_state: np.ndarray | None = None) -> Any:
+        return len(None)  # type: ignore[arg-type]
+
+
+def test_a_mistake_in_the_patch_passes_the_policys_own_replies_on_and_is_a_fault() -> None:
+    async def check() -> str:
+        async with (
+            openpi_server(counting_policy) as upstream,
+            running_proxy(upstream, make_accelerator=lambda: Mistaken(ALOHA)) as (_, address),
+            client(upstream) as (direct, _),
+            client(address) as (proxied, _),
+        ):
+            for _ in range(3):
+                plain, answer = await ask(direct, observation(7.0)), await ask(proxied, observation(7.0))
+                np.testing.assert_array_equal(answer["actions"], plain["actions"])
+            return await http_get(address, "/metrics")
+
+    text = finish(check())
+    assert 'speedup_patch_faults_total{event="patch_broken"} 1' in text  # it is not asked again
+    assert "speedup_patch_decisions_total 0" in text

@@ -12,7 +12,7 @@ from speedup_patch.robots import find_robot
 
 LAYOUT = Layout(
     "phases",
-    "Mean rate (original actions per executed action) and, in brackets, control steps per episode, by what the robot "
+    "Mean rate (original actions done per command sent) and, in brackets, control steps per episode, by what the robot "
     "was doing; successful episodes only.",
     {"suite": "{suite}", "scheduler": "{scheduler}"}
     | {name: f"{{{name}_rate:.2f}} ({{{name}_steps:.0f}})" for name in PHASES},

@@ -23,6 +23,7 @@ def serve(
     max_rate: float | None = None,
     deadline: float | None = None,
     timeout: float = 120.0,
+    idle: float = 10.0,
     max_message: int = 32,
     api_key_file: Path | None = None,
     upstream_key_file: Path | None = None,
@@ -43,9 +44,11 @@ def serve(
         host: Address to listen on; 0.0.0.0 opens it to the network.
         state_key: Observation keys that hold the state, joined in order; known for aloha, droid and panda_libero.
         min_rows: Pad shortened chunks to this many rows (targets held, motions zero) for clients that need them.
-        max_rate: Never run faster than this many original actions per executed action.
+        max_rate: Never run faster than this many original actions per command sent.
         deadline: Seconds a decision may take before the original chunk is passed on instead.
         timeout: Seconds the policy server has for an answer; its first may include compilation.
+        idle: Seconds without a request, beyond what the last chunk takes, after which an episode begins; more for
+            simulators that are that much slower than real time.
         max_message: Largest message accepted from either side, in MiB.
         api_key_file: File with the key that clients must show; their key then no longer goes to the policy server.
         upstream_key_file: File with the key to show to the policy server.
@@ -76,6 +79,7 @@ def serve(
         port=port,
         minimum_rows=min_rows,
         timeout=timeout,
+        idle=idle,
         max_message=max_message * 2**20,
         api_key=_read_key(api_key_file, "--api-key-file"),
         upstream_api_key=_read_key(upstream_key_file, "--upstream-key-file"),

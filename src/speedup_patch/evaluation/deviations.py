@@ -1,7 +1,6 @@
 """What a world model says of the decisions that were taken in an episode."""
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -19,9 +18,6 @@ from speedup_patch.robots import Robot
 from speedup_patch.runtime.patch_folder import DESCRIPTION, LoadedPatch, load_patch
 
 ROWS_AT_ONCE = 1024
-
-Place = tuple[int, int]
-"""(number of the trace, number of the decision in it)."""
 
 
 class Judge(NamedTuple):
@@ -60,57 +56,76 @@ def judge_decisions(judge: Judge, trace: Trace) -> JudgedDecisions:
 
 
 def predict_deviations(judge: Judge, traces: Sequence[Trace]) -> list[Float[np.ndarray, " _"]]:
-    """Per trace, the predicted deviation at each of its decisions: zero where the policy's own chunk ran. A chunk that
-    the end of the episode cut short is judged as a whole."""
-    answers = [np.zeros(len(trace.decision_steps)) for trace in traces]
-    shortened: dict[int, list[Place]] = {}
-    for number, trace in enumerate(traces):
-        lengths = np.isfinite(trace.chunks).all(axis=-1).sum(axis=1)
-        executed = np.isfinite(trace.positions).sum(axis=1)
-        for decision in np.flatnonzero(executed < lengths):
-            shortened.setdefault(int(lengths[decision]), []).append((number, int(decision)))
-    for length, places in shortened.items():
-        for first in range(0, len(places), ROWS_AT_ONCE):
-            some = places[first : first + ROWS_AT_ONCE]
-            for (number, decision), deviation in zip(some, _predict(judge, traces, some, length), strict=True):
-                answers[number][decision] = deviation
+    """Per trace, the predicted deviation at each of its decisions: zero where the policy's own pace was kept. A chunk
+    that the end of the episode cut short is judged as a whole."""
+    return [deviations_of(judge, taken_decisions(judge.world_model, trace)) for trace in traces]
+
+
+class TakenDecision(NamedTuple):
+    """What a decision was taken from, and what was sent."""
+
+    observation: Float[np.ndarray, " O"]
+    chunk: Float[np.ndarray, "n A"]
+    before: Float[np.ndarray, "M A"]
+    """The commands sent last before it."""
+    positions: Float[np.ndarray, " l"]
+    """Original actions done after each command."""
+    commands: Float[np.ndarray, "m A"]
+    """As sent; fewer than ``positions`` where the episode ended first."""
+
+    @property
+    def shortened(self) -> bool:
+        """Whether a command stands for more than one original action: a chunk of which only the beginning was sent, at
+        the policy's own pace, is not shortened."""
+        return bool(self.positions[-1] > len(self.positions) + 1e-3)
+
+
+def taken_decisions(world_model: WorldModel, trace: Trace) -> list[TakenDecision]:
+    """Every decision of an episode."""
+    steps, states = trace.decision_steps, trace.states.astype(np.float64)
+    observations = observe(world_model.robot, states[steps], states[np.maximum(steps - 1, 0)])  # it starts at rest
+    before = commands_before(trace.actions, steps, world_model.memory)
+    commands = np.split(trace.actions, steps[1:])
+    rows = zip(observations, trace.chunks.astype(np.float64), before, trace.positions, commands, strict=True)
+    return [
+        TakenDecision(
+            o, chunk[np.isfinite(chunk).all(axis=1)], sent, places[np.isfinite(places)].astype(np.float64), own
+        )
+        for o, chunk, sent, places, own in rows
+    ]
+
+
+def deviations_of(judge: Judge, decisions: Sequence[TakenDecision]) -> Float[np.ndarray, " D"]:
+    """The predicted deviation of each decision: zero where the chunk was not shortened."""
+    answers = np.zeros(len(decisions))
+    by_length: dict[int, list[int]] = {}
+    for number, decision in enumerate(decisions):
+        if decision.shortened:
+            by_length.setdefault(len(decision.chunk), []).append(number)
+    for numbers in by_length.values():
+        for first in range(0, len(numbers), ROWS_AT_ONCE):
+            some = numbers[first : first + ROWS_AT_ONCE]
+            answers[some] = _predict(judge, [decisions[number] for number in some])
     return answers
 
 
-def _predict(judge: Judge, traces: Sequence[Trace], places: Sequence[Place], length: int) -> Float[np.ndarray, " N"]:
+def _predict(judge: Judge, decisions: Sequence[TakenDecision]) -> Float[np.ndarray, " N"]:
+    """The deviations of decisions on chunks of one length."""
     world_model, limits, measure, _ = judge
     robot = world_model.robot
-    steps = [int(traces[number].decision_steps[decision]) for number, decision in places]
-    states, previous = (
-        np.stack([traces[number].states[max(step - back, 0)] for (number, _), step in zip(places, steps, strict=True)])
-        for back in (0, 1)  # at the very start the robot is at rest
-    )
-    observations = observe(robot, states.astype(np.float64), previous.astype(np.float64))
-    before = np.concatenate(
-        [
-            commands_before(traces[number].actions, np.array([step]), world_model.memory)
-            for (number, _), step in zip(places, steps, strict=True)
-        ]
-    )
-    chunks = np.stack([traces[number].chunks[decision, :length] for number, decision in places]).astype(np.float64)
-    positions = _positions(traces, places)
+    observations = np.stack([decision.observation for decision in decisions])
+    chunks = np.stack([decision.chunk for decision in decisions])
+    before = np.stack([decision.before for decision in decisions])
+    positions = _padded([decision.positions for decision in decisions])
     actions = accelerate_along(robot, chunks, positions, {}).actions
-    for row, (number, decision) in enumerate(places):
-        sent = _sent(traces[number], decision)  # less than the whole chunk where the episode ended in it
-        actions[row, : len(sent)] = sent
+    for row, decision in zip(actions, decisions, strict=True):
+        row[: len(decision.commands)] = decision.commands
     track = follow(robot, limits, paths_at_rate_one(world_model, observations, chunks, before)[:, 1:], measure)
     predicted = follow(robot, limits, world_model.rollout(observations, actions, before), measure)
     return find_deviation(robot, limits, measure)(track[:, 0], track[:, 1:], predicted, positions)
 
 
-def _positions(traces: Sequence[Trace], places: Sequence[Place]) -> Float[np.ndarray, "N l"]:
-    """Original actions done after each executed action, padded by repeating the last."""
-    rows = [traces[number].positions[decision].astype(np.float64) for number, decision in places]
-    finite = [row[np.isfinite(row)] for row in rows]
-    longest = max(map(len, finite))
-    return np.stack([np.pad(row, (0, longest - len(row)), mode="edge") for row in finite])
-
-
-def _sent(trace: Trace, decision: int) -> Float[np.ndarray, "_ A"]:
-    begin, end = list(pairwise([*trace.decision_steps, len(trace)]))[decision]
-    return trace.actions[begin:end]
+def _padded(positions: Sequence[Float[np.ndarray, " _"]]) -> Float[np.ndarray, "N l"]:
+    """Positions of different lengths as one array, padded by repeating the last."""
+    longest = max(map(len, positions))
+    return np.stack([np.pad(row, (0, longest - len(row)), mode="edge") for row in positions])

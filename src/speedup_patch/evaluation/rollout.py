@@ -4,7 +4,7 @@ import numpy as np
 from jaxtyping import Float
 
 from speedup_patch.data import Decision, EpisodeResult
-from speedup_patch.errors import InputError
+from speedup_patch.errors import DecisionError, InputError
 from speedup_patch.evaluation.traces import Trace, pad_rows
 from speedup_patch.interfaces import Env, Observation
 from speedup_patch.patch import ScheduledPolicy
@@ -29,14 +29,25 @@ def trace_episode(env: Env, policy: ScheduledPolicy, seed: int) -> tuple[Episode
         steps = len(recording.actions)
         actions = policy.infer(observation)
         assert policy.last is not None
-        decisions.append(Decision(steps, policy.last.original, len(actions), policy.last.reason))
+        _refuse_failure(policy.last, steps)
         recording.decide(policy.last)
         for action in actions[: env.max_steps - steps]:
             observation, success = env.step(action)
             recording.step(action, observation)
             if success:
                 break
+        sent = len(recording.actions) - steps
+        done = policy.last.done_after(sent)
+        decisions.append(Decision(steps, policy.last.original, sent, done, policy.last.reason))
     return EpisodeResult(seed, success, len(recording.actions), tuple(decisions)), recording.finish()
+
+
+def _refuse_failure(shortened: Shortened, step: int) -> None:
+    """A decision that failed is an error here: an evaluation of fallbacks is none of the scheduler."""
+    if shortened.error is not None:
+        raise DecisionError(
+            f"the decision before step {step} failed, {type(shortened.error).__name__}: {shortened.error}"
+        ) from shortened.error
 
 
 class _Recording:

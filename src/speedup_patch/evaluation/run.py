@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from speedup_patch.artefacts import read_json, write_json, write_text_atomically
-from speedup_patch.data import Decision, EpisodeResult
+from speedup_patch.data import EpisodeResult, decisions_from_json
 from speedup_patch.envs import make_env
-from speedup_patch.errors import InputError
+from speedup_patch.errors import DecisionError, InputError
 from speedup_patch.evaluation.compare import SchedulerSummary, summarise
 from speedup_patch.evaluation.floor import Floor, run_floor
 from speedup_patch.evaluation.rollout import trace_episode
@@ -27,6 +27,8 @@ from speedup_patch.robots import Robot
 from speedup_patch.workers import worker_pool
 
 SEEDS_PER_TASK = 5
+FORMAT_VERSION = 2
+"""Of results.json; before 2, a rate counted the whole chunk even where only its first commands were sent."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,7 @@ class EvaluationResult:
     def to_json(self) -> dict[str, object]:
         """The document that ``sup eval --json`` prints."""
         return {
+            "format_version": FORMAT_VERSION,
             "env": self.config.env,
             "policy": self.config.policy,
             "episodes": self.config.episodes,
@@ -163,11 +166,13 @@ def read_episodes(path: Path) -> dict[str, list[EpisodeResult]]:
     for number, line in enumerate(_whole_lines(path), start=1):
         try:
             record = json.loads(line)
-            decisions = tuple(Decision(**decision) for decision in record.pop("decisions"))
+            decisions = decisions_from_json(record.pop("decisions"))
             spec = record.pop("scheduler")
             results.setdefault(spec, []).append(EpisodeResult(**record, decisions=decisions))
         except (json.JSONDecodeError, KeyError, TypeError) as error:
             raise InputError(f"{path}, line {number} is damaged: {error}") from error
+        except InputError as error:
+            raise InputError(f"{path}, line {number} cannot be used: {error}; choose another --out") from error
     return results
 
 
@@ -206,7 +211,10 @@ class _Worker:
         return [self._run_one(spec, seed) for seed in seeds]
 
     def _run_one(self, spec: str, seed: int) -> EpisodeResult:
-        result, trace = trace_episode(self.env, self.scheduled(spec), seed)
+        try:
+            result, trace = trace_episode(self.env, self.scheduled(spec), seed)
+        except DecisionError as error:
+            raise DecisionError(f"scheduler {spec}, seed {seed}: {error}") from error
         if self.traced:
             write_trace(self.traced, spec, seed, trace)
         return result

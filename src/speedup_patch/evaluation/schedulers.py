@@ -78,7 +78,7 @@ def _greedy_mpc(patch: LoadedPatch) -> Scheduler:
 
 
 def _speed_cap(patch: LoadedPatch) -> Scheduler:
-    return OneRatePerChunk(SpeedCap(patch.world_model, Rates(), patch.speed_limit))
+    return SpeedCap(patch.world_model, Rates(), patch.speed_limit)
 
 
 def _plain_limits(patch: LoadedPatch) -> Scheduler:

@@ -135,7 +135,7 @@ def serve(
         host: Address to listen on.
         port: Port to listen on.
         fps: Control steps a second.
-        max_rate: Never run faster than this many original actions per executed action.
+        max_rate: Never run faster than this many original actions per command sent.
         deadline: Seconds a decision may take before the original chunk is delivered instead.
     """
     accelerator = ChunkAccelerator(load_engine(patch), max_rate=max_rate, deadline=deadline)

@@ -25,7 +25,7 @@ class SpeedupPatchConfig(PreTrainedConfig):
     robot: str | None = None
     """Name of the robot, or its .toml file, for a ``patch`` that does not say itself which robot it is for."""
     max_rate: float | None = None
-    """Never run faster than this many original actions per executed action; 1 runs the policy as it is."""
+    """Never run faster than this many original actions per command sent; 1 runs the policy as it is."""
     deadline: float | None = None
     """Seconds a decision may take before the original chunk is executed instead."""
     log: str | None = None

@@ -35,16 +35,17 @@ class RobotQueue:
 
     def __init__(self, accelerator: ChunkAccelerator) -> None:
         self.accelerator = accelerator
-        self.actions: deque[Tensor] = deque()
+        self.actions: deque[tuple[Tensor, float]] = deque()
+        """Each with the number of original actions that it does."""
         self.previous: Float[np.ndarray, " S"] | None = None
 
-    def fill(self, chunk: Float[Tensor, "n A"], state: Float[np.ndarray, " S"]) -> int:
-        """Takes in a chunk, shortened; says how many actions it has become."""
+    def fill(self, chunk: Float[Tensor, "n A"], state: Float[np.ndarray, " S"]) -> None:
+        """Takes in a chunk, shortened."""
         original = chunk.to(torch.float64).numpy()
         previous = state if self.previous is None else self.previous
-        actions = self.accelerator.shorten(original, state, previous).actions
-        self.actions.extend(torch.from_numpy(actions).to(chunk.dtype))
-        return len(actions)
+        shortened = self.accelerator.shorten(original, state, previous)
+        actions = torch.from_numpy(shortened.actions).to(chunk.dtype)
+        self.actions.extend(zip(actions, np.diff(shortened.positions, prepend=0.0), strict=True))
 
     def reset(self) -> None:
         """A new episode begins."""
@@ -80,7 +81,7 @@ class SpeedupPatchPolicy(PreTrainedPolicy):
         self.log = DecisionLog(Path(config.log)) if config.log else None
         if self.log is not None:
             atexit.register(self.log.flush)
-        self.original_actions = self.executed_actions = 0
+        self.original_actions, self.executed_actions = 0.0, 0
         self._max_rate = config.max_rate
         self._robots = [self._new_robot()]
 
@@ -102,7 +103,7 @@ class SpeedupPatchPolicy(PreTrainedPolicy):
 
     @property
     def mean_rate(self) -> float:
-        """Original actions per executed action, over everything since the start."""
+        """Original actions done per command sent, over everything since the start."""
         return self.original_actions / self.executed_actions if self.executed_actions else 1.0
 
     @torch.no_grad()
@@ -115,10 +116,12 @@ class SpeedupPatchPolicy(PreTrainedPolicy):
         waiting = [row for row, robot in enumerate(self._robots) if not robot.actions]
         if waiting:
             for row, chunk in zip(waiting, self.base.chunks(batch, waiting), strict=True):
-                self._count(len(chunk), self._robots[row].fill(chunk, states[row]))
+                self._robots[row].fill(chunk, states[row])
         for robot, state in zip(self._robots, states, strict=True):
             robot.previous = state
-        return torch.stack([robot.actions.popleft() for robot in self._robots])
+        actions, done = zip(*(robot.actions.popleft() for robot in self._robots), strict=True)
+        self._count(sum(done), len(actions))
+        return torch.stack(actions)
 
     @torch.no_grad()
     def predict_action_chunk(self, batch: Batch, **options: Any) -> Float[Tensor, "1 l A"]:
@@ -131,7 +134,7 @@ class SpeedupPatchPolicy(PreTrainedPolicy):
         self.base.remember(batch)
         chunk = self.base.chunks(batch, [0])[0]
         shortened = self._robots[0].accelerator.shorten(chunk.to(torch.float64).numpy(), states[0])
-        self._count(len(chunk), len(shortened.actions))
+        self._count(shortened.done, len(shortened.actions))
         return torch.from_numpy(shortened.actions).to(chunk.dtype)[None]
 
     def reset(self) -> None:
@@ -190,8 +193,8 @@ class SpeedupPatchPolicy(PreTrainedPolicy):
             ChunkAccelerator(self.engine, max_rate=self._max_rate, deadline=self.config.deadline, log=self.log)
         )
 
-    def _count(self, original: int, executed: int) -> None:
-        self.original_actions += original
+    def _count(self, done: float, executed: int) -> None:
+        self.original_actions += float(done)
         self.executed_actions += executed
 
 

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from speedup_patch.artefacts import read_json
-from speedup_patch.data import Decision, EpisodeResult
+from speedup_patch.data import EpisodeResult, decisions_from_json
 from speedup_patch.errors import InputError
 from speedup_patch.evaluation.compare import SchedulerSummary, summarise
+from speedup_patch.evaluation.run import FORMAT_VERSION
 from speedup_patch.evaluation.traces import trace_file
 
 Episodes = Mapping[str, Mapping[int, EpisodeResult]]
@@ -88,11 +89,13 @@ def read_episodes(path: Path) -> tuple[dict[str, dict[int, EpisodeResult]], list
     for number, line in enumerate(lines, start=1):
         try:
             record = json.loads(line)
-            decisions = tuple(Decision(**decision) for decision in record.pop("decisions"))
+            decisions = decisions_from_json(record.pop("decisions"))
             spec = str(record.pop("scheduler"))
             result = EpisodeResult(
                 int(record["seed"]), bool(record["success"]), int(record["steps"]), decisions=decisions
             )
+        except InputError as error:
+            raise InputError(f"{path}, line {number} cannot be used: {error}; run `sup eval` in a new --out") from error
         except (json.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError):
             bad.append(number)
             continue
@@ -133,7 +136,9 @@ def _asked(results: Mapping[str, Any], episodes: Episodes) -> tuple[int, int] | 
 
 
 def _published(results: Mapping[str, Any], folder: Path) -> dict[str, SchedulerSummary]:
-    """The table that the evaluation itself wrote."""
+    """The table that the evaluation itself wrote; one of an older release counted a rate of whole chunks."""
+    if results and results.get("format_version") != FORMAT_VERSION:
+        raise InputError(f"{folder / 'results.json'} is of an older release; run `sup eval` again in a new --out")
     try:
         return {spec: _summary_from_json(figures) for spec, figures in results.get("schedulers", {}).items()}
     except (KeyError, TypeError, ValueError, AttributeError) as error:

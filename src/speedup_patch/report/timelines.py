@@ -77,12 +77,12 @@ def _limits(patch: LoadedPatch | None, robot: Robot | None, traces: Mapping[tupl
 
 
 def decision_record(result: EpisodeResult) -> dict[str, Any]:
-    """An episode by its decisions alone: actions per chunk, before and after, and the fallbacks."""
+    """An episode by its decisions alone: commands sent and original actions done per chunk, and the fallbacks."""
     return {
         "steps": result.steps,
         "success": result.success,
-        "original": [decision.original for decision in result.decisions],
         "executed": [decision.executed for decision in result.decisions],
+        "done": [decision.done for decision in result.decisions],
         "fallbacks": {
             str(number): decision.reason for number, decision in enumerate(result.decisions) if decision.reason
         },

@@ -10,14 +10,20 @@ import numpy as np
 from jaxtyping import Float
 
 from speedup_patch.acceleration import accelerate
-from speedup_patch.errors import InputError
+from speedup_patch.errors import DecisionError, InputError
+from speedup_patch.interfaces import find_schedule
 from speedup_patch.limits import told_strokes
-from speedup_patch.observations import features, no_commands, observe, split_observation
+from speedup_patch.observations import encoded_poses, features, no_commands, observe, split_observation
+from speedup_patch.runtime.caution import Caution
 from speedup_patch.runtime.decision_log import DecisionLog, LoggedDecision
 from speedup_patch.runtime.engine import Engine
 from speedup_patch.tuning import WatchTuning
 from speedup_patch.warp import Warp, cap_rate, uniform_warp
 
+LEAST_JUMP = 0.05
+"""Metres by which a robot may be beside a prediction that hardly moves; predictions of chunks are millimetres off."""
+RUN_TIME_ERRORS = (DecisionError, np.linalg.LinAlgError, ArithmeticError, MemoryError)
+"""What can happen while a robot runs, whatever the code: the policy's own chunk runs then. All else is a mistake."""
 LOGGER = logging.getLogger("speedup_patch")
 LOGGER.addHandler(logging.NullHandler())  # silent unless the program sets logging up
 
@@ -38,21 +44,34 @@ class Shortened:
     """The policy's own chunk."""
     positions: Float[np.ndarray, " l"]
     """How many of its actions are done after each executed one."""
+    error: Exception | None = None
+    """What went wrong, where the decision failed."""
+
+    @property
+    def done(self) -> float:
+        """How many of the chunk's actions are done once all of ``actions`` have run; the rest is left to the policy's
+        next chunk."""
+        return self.done_after(len(self.actions))
 
     @property
     def rate(self) -> float:
-        """Original actions per executed action."""
-        return self.original / len(self.actions)
+        """Original actions done per command sent."""
+        return self.done / len(self.actions)
+
+    def done_after(self, sent: int) -> float:
+        """How many of the chunk's actions are done after the first ``sent`` of ``actions``."""
+        return float(self.positions[sent - 1]) if sent else 0.0
 
 
 class _Choice(NamedTuple):
     actions: Float[np.ndarray, "l A"]
     positions: Float[np.ndarray, " l"]
     reason: str | None
+    error: Exception | None = None
 
 
-def _as_it_is(commands: Float[np.ndarray, "n A"], reason: str | None = None) -> _Choice:
-    return _Choice(commands, np.arange(1.0, len(commands) + 1), reason)
+def _as_it_is(commands: Float[np.ndarray, "n A"], reason: str | None = None, error: Exception | None = None) -> _Choice:
+    return _Choice(commands, np.arange(1.0, len(commands) + 1), reason, error)
 
 
 class ChunkAccelerator:
@@ -72,6 +91,7 @@ class ChunkAccelerator:
     ) -> None:
         self.engine = engine
         self.scheduler = engine.new_scheduler()
+        self._schedule = find_schedule(self.scheduler)
         if deadline is not None and not deadline > 0:
             raise InputError(f"deadline must be a positive number of seconds, not {deadline}")
         self.max_rate = max_rate
@@ -120,9 +140,9 @@ class ChunkAccelerator:
         # A copy in the policy's own precision: nobody else's array, and at rate 1 the policy's very bits.
         precision = wanted.dtype if wanted.dtype.kind == "f" else np.dtype(np.float64)
         actions = choice.actions.astype(precision)
-        result = Shortened(actions, len(original), choice.reason, seconds, original, choice.positions)
+        result = Shortened(actions, len(original), choice.reason, seconds, original, choice.positions, choice.error)
         if self.log is not None:
-            self.log.add(LoggedDecision(o, original, len(choice.actions), choice.reason, seconds, before))
+            self.log.add(LoggedDecision(o, original, choice.actions, choice.positions, choice.reason, seconds, before))
         return result
 
     def prepare(self) -> None:
@@ -132,13 +152,27 @@ class ChunkAccelerator:
         (o, actions, before), self._executed, self._velocity, self._foretold = self._executed, None, None, None
         try:
             path = self.engine.world_model.rollout(o[None], actions[None], before[None])[0].astype(np.float64)
-        except Exception:  # a robot that cannot be predicted is taken to stand still
+        except RUN_TIME_ERRORS:  # a robot that cannot be predicted is taken to stand still
             LOGGER.exception("the velocity could not be predicted")
             return
         x = split_observation(o)[0]
         if np.isfinite(path).all():
             self._velocity = path[-1] - (path[-2] if len(path) > 1 else x)
             self._foretold = (x, path)
+
+    def jumped(self, state: Float[np.ndarray, "..."]) -> bool:
+        """Whether no motion explains how the robot got to ``state`` since the last chunk: an end-effector is further
+        from all of the path that was predicted for the chunk than that path is long. Then it was put there, as between
+        episodes. False where nothing was predicted."""
+        self.prepare()
+        now = features(self.engine.robot, self._checked_state(state, "state"))
+        if self._foretold is None:
+            return False
+        start, path = self._foretold
+        hands = encoded_poses(self.engine.robot, np.concatenate([start[None], path]))[..., :3]
+        away = np.linalg.norm(hands - encoded_poses(self.engine.robot, now)[:, :3], axis=-1).min(axis=0)
+        length = np.linalg.norm(np.diff(hands, axis=0), axis=-1).sum(axis=0)
+        return bool((away > np.maximum(length, LEAST_JUMP)).any())
 
     def reset(self) -> None:
         """A new episode begins."""
@@ -169,34 +203,44 @@ class ChunkAccelerator:
             if stroke:
                 self._held[number] = holding[number] if holding and opened > closed else None
         self._executed = (o, sent, self._before)
-        self._sent = (o, sent) if self._sent is None else (self._sent[0], np.concatenate([self._sent[1], sent]))
+        self._sent = None if caution is None else self._watched(o, sent, caution.tuning)
         self._last = sent[-1]
         self._before = np.concatenate([self._before, sent])[len(sent) :]
+
+    def _watched(
+        self, o: Float[np.ndarray, " O"], sent: Float[np.ndarray, "l A"], tuning: WatchTuning
+    ) -> tuple[Float[np.ndarray, " O"], Float[np.ndarray, "m A"]]:
+        """What was sent since an arm was last seen to move freely, and where from; not for longer than can tell."""
+        if self._sent is None or len(self._sent[1]) > self._steps(tuning.longest_watch_seconds):
+            return o, sent
+        return self._sent[0], np.concatenate([self._sent[1], sent])
 
     def _with_last(self, commands: Float[np.ndarray, "l A"]) -> Float[np.ndarray, "m A"]:
         """The command that was sent last, if any was, and these."""
         return commands if self._last is None else np.concatenate([self._last[None], commands])
 
     def _choose(self, o: Float[np.ndarray, " O"], chunk: Float[np.ndarray, "n A"]) -> _Choice:
-        engine = self.engine
         try:
-            reason = engine.guard.reason(o, chunk) if engine.guard else None
-            if reason:
-                return _as_it_is(chunk, reason)
-            if engine.caution and self._held_back(o):
-                return _as_it_is(self._attempt(chunk, engine.caution.tuning), "held back")
-            first = self._pause(o, chunk)
-            if first is not None:
-                return _as_it_is(first)
-            warp = self._limited(self.scheduler.schedule(o, chunk, self._before))
-            reason = engine.refuses(o, chunk, self._before) if engine.refuses and len(warp) < len(chunk) else None
-            actions = accelerate(engine.robot, chunk, warp, engine.merging).actions
-            if engine.keep_up:
-                actions = engine.keep_up.pull(warp, actions)
-        except Exception:
-            # Whatever goes wrong in a decision, the robot gets the policy's own chunk, never nothing.
+            return self._decide(o, chunk)
+        except RUN_TIME_ERRORS as error:
             LOGGER.exception("the decision failed")
-            return _as_it_is(chunk, "decision failed")
+            return _as_it_is(chunk, "decision failed", error)
+
+    def _decide(self, o: Float[np.ndarray, " O"], chunk: Float[np.ndarray, "n A"]) -> _Choice:
+        engine = self.engine
+        reason = engine.guard.reason(o, chunk) if engine.guard else None
+        if reason:
+            return _as_it_is(chunk, reason)
+        if engine.caution and self._held_back(o, engine.caution):
+            return _as_it_is(self._attempt(chunk, engine.caution.tuning), "held back")
+        first = self._pause(o, chunk)
+        if first is not None:
+            return _as_it_is(first)
+        warp = self._limited(self._schedule(o, chunk, self._before))
+        reason = engine.refuses(o, chunk, self._before) if engine.refuses and len(warp) < len(chunk) else None
+        actions = accelerate(engine.robot, chunk, warp, engine.merging).actions
+        if engine.keep_up:
+            actions = engine.keep_up.pull(warp, actions)
         if reason or len(actions) >= len(chunk):
             return _as_it_is(chunk, reason)
         actions = self._within_limits(actions)
@@ -218,16 +262,14 @@ class ChunkAccelerator:
                 until = int(told_strokes(gripper, commands, opens=True).min(initial=until))
         return until
 
-    def _held_back(self, o: Float[np.ndarray, " O"]) -> bool:
+    def _held_back(self, o: Float[np.ndarray, " O"], caution: Caution) -> bool:
         """Whether something holds an arm back that is told motions; counts how often it has been since it last moved
         freely."""
-        caution, foretold, self._foretold = self.engine.caution, self._foretold, None
-        if caution is None:
-            return False
+        foretold, self._foretold = self._foretold, None
         x, sent = split_observation(o)[0], self._sent
         late = foretold is not None and caution.stalled(*foretold, x)
         resisted = None if sent is None else caution.resisted(*sent, x)
-        if resisted is not None or (sent and len(sent[1]) > self._steps(caution.tuning.longest_watch_seconds)):
+        if resisted is not None:
             self._sent = None
         held = late or bool(resisted)
         if held:

@@ -17,6 +17,8 @@ from speedup_patch.errors import InputError
 
 LOGGER = logging.getLogger("speedup_patch")
 ROWS_PER_FILE = 500
+FILES_WAITING = 20
+"""So many files' worth of decisions are kept for a disk that does not answer; what comes after is lost."""
 ONE_WRITER = threading.Lock()
 """Logs of one program write one after the other, for they may share a folder and its numbers."""
 
@@ -28,12 +30,24 @@ class LoggedDecision:
     observation: Float[np.ndarray, " O"]
     """o = (x, change of x), see observations.py."""
     chunk: Float[np.ndarray, "n A"]
-    executed: int
-    """How many actions were executed for the chunk's n."""
+    commands: Float[np.ndarray, "l A"]
+    """What was sent for the chunk."""
+    positions: Float[np.ndarray, " l"]
+    """How many of the chunk's actions are done after each command."""
     reason: str | None
     seconds: float
     before: Float[np.ndarray, "M A"]
-    """The commands sent last, as many as the world model takes into account; older releases did not log them."""
+    """The commands sent last, as many as the world model takes into account."""
+
+    @property
+    def executed(self) -> int:
+        """How many commands were sent for the chunk's n actions."""
+        return len(self.commands)
+
+    @property
+    def done(self) -> float:
+        """How many of the chunk's actions they do; less than n where only the chunk's beginning was sent."""
+        return float(self.positions[-1])
 
 
 class DecisionLog:
@@ -56,6 +70,9 @@ class DecisionLog:
     def add(self, decision: LoggedDecision) -> None:
         """Remembers a decision, and has a file written when there are enough of them."""
         with self._lock:
+            if len(self._rows) >= FILES_WAITING * self.rows_per_file:
+                self.lost += 1
+                return
             self._rows.append((time.time(), decision))
             busy = self._writer is not None and self._writer.is_alive()
             if len(self._rows) >= self.rows_per_file and not busy:
@@ -93,8 +110,9 @@ class DecisionLog:
                 "observation": _lists(pa, [decision.observation for decision in decisions]),
                 "chunk": _lists(pa, [decision.chunk for decision in decisions]),
                 "before": _lists(pa, [decision.before for decision in decisions]),
+                "commands": _lists(pa, [decision.commands for decision in decisions]),
+                "positions": _lists(pa, [decision.positions for decision in decisions]),
                 "original": [len(decision.chunk) for decision in decisions],
-                "executed": [decision.executed for decision in decisions],
                 "reason": pa.array([decision.reason for decision in decisions], pa.string()),
                 "seconds": [decision.seconds for decision in decisions],
             }
@@ -117,18 +135,31 @@ def read_decisions(folder: Path) -> list[LoggedDecision]:
     decisions: list[LoggedDecision] = []
     for file in files:
         try:
-            rows = pq.read_table(file).to_pylist()
-            decisions += [_decision(row) for row in rows]
+            table = pq.read_table(file)
+            _refuse_older(table.column_names, file)
+            decisions += [_decision(row) for row in table.to_pylist()]
+        except InputError:
+            raise
         except (OSError, pa.ArrowException, KeyError, TypeError, ValueError) as error:
             raise InputError(f"{file} is not a whole file of a decision log: {error}") from error
     return decisions
 
 
+def _refuse_older(columns: list[str], file: Path) -> None:
+    if "chunk" in columns and "positions" not in columns:
+        raise InputError(
+            f"{file} is of an older release, which did not log the commands that were sent: whether a chunk was "
+            "shortened or only its beginning sent cannot be told; log again"
+        )
+
+
 def _decision(row: dict[str, Any]) -> LoggedDecision:
     chunk = np.array(row["chunk"], dtype=np.float64).reshape(row["original"], -1)
-    before = np.array(row.get("before", ()), dtype=np.float64).reshape(-1, chunk.shape[1])
-    observation = np.array(row["observation"], dtype=np.float64)
-    return LoggedDecision(observation, chunk, int(row["executed"]), row["reason"], float(row["seconds"]), before)
+    commands, before = (
+        np.array(row[name], dtype=np.float64).reshape(-1, chunk.shape[1]) for name in ("commands", "before")
+    )
+    observation, positions = (np.array(row[name], dtype=np.float64) for name in ("observation", "positions"))
+    return LoggedDecision(observation, chunk, commands, positions, row["reason"], float(row["seconds"]), before)
 
 
 def _lists(pa: ModuleType, arrays: list[np.ndarray]) -> object:

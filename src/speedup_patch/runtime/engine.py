@@ -10,8 +10,9 @@ from jaxtyping import Float
 from speedup_patch.acceleration import PLAIN, Merging
 from speedup_patch.baselines import GreedyMpc
 from speedup_patch.candidates import Rates, Retimings
+from speedup_patch.errors import InputError
 from speedup_patch.guard import Guard
-from speedup_patch.interfaces import Scheduler, WorldModel
+from speedup_patch.interfaces import Scheduler, WorldModel, require_world_model
 from speedup_patch.keeping_up import KeepingUp, find_keeping_up
 from speedup_patch.relabel import find_violations, predict_counterfactuals
 from speedup_patch.robots import Robot
@@ -39,6 +40,15 @@ class Engine:
     """Watches arms that are told motions; needs the world model."""
     refuses: "EveryOptionViolates | None" = None
     """A last look at a chunk: the reason to run it unchanged, or None."""
+
+    def __post_init__(self) -> None:
+        if not callable(self.new_scheduler):
+            kind = type(self.new_scheduler).__name__
+            raise InputError(
+                f"new_scheduler must be a function that makes a scheduler, such as lambda: it, not a {kind}"
+            )
+        if self.world_model is not None:
+            require_world_model(self.world_model)
 
     @property
     def memory(self) -> int:

@@ -11,7 +11,7 @@ from speedup_patch.candidates import Choices
 from speedup_patch.errors import InputError
 from speedup_patch.interfaces import WorldModel
 from speedup_patch.observations import feature_size, no_commands
-from speedup_patch.onnx_files import open_session
+from speedup_patch.onnx_files import compute, open_session
 from speedup_patch.robots import Robot
 from speedup_patch.scheduler.chooser import LearnedChooser
 from speedup_patch.scheduler.files import GRAPH, read_scheduler
@@ -34,7 +34,7 @@ class OnnxCritic:
         lengths: Int[np.ndarray, " N"],
     ) -> Float[np.ndarray, " N"]:
         feeds = {"observation": observations, "chunk": chunks, "length": lengths}
-        return np.asarray(self._session.run(None, feeds)[0])
+        return compute(self._session, feeds)
 
 
 class OnnxWorldModel:
@@ -69,7 +69,7 @@ class OnnxWorldModel:
         self, o: Float[np.ndarray, "B O"], actions: Float[np.ndarray, "B L A"], before: Float[np.ndarray, "B M A"]
     ) -> Float[np.ndarray, "B L X"]:
         feeds = {"observation": o, "actions": actions} | ({"before": before} if self.memory else {})
-        return np.asarray(self._session.run(None, feeds)[0])
+        return compute(self._session, feeds)
 
     def _step_by_step(
         self, o: Float[np.ndarray, "B O"], actions: Float[np.ndarray, "B L A"], before: Float[np.ndarray, "B M A"]

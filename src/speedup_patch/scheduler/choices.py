@@ -15,7 +15,7 @@ class ChoiceFigures:
     rate_mean: float
     greedy_rate_mean: float
     speedup: float
-    """Predicted: original actions per executed action when every chunk is run as chosen."""
+    """Predicted: original actions done per command sent when every chunk is run as chosen."""
     agreement: float
     """Share of states where the choice is greedy's."""
     violating: float

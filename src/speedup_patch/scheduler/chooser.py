@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from speedup_patch.candidates import Candidates, Options, shorten_all
+from speedup_patch.errors import DecisionError
 from speedup_patch.interfaces import Scheduler, WorldModel
 from speedup_patch.observations import batch_of_one
 from speedup_patch.retiming import paths_at_rate_one
@@ -46,7 +47,7 @@ class LearnedChooser:
         """Which option is the best for every chunk; a Q that is not a number is an error, never a choice."""
         values = self.q_values(observations, options)
         if not np.isfinite(values).all():
-            raise ValueError(f"Q is not finite: {values[~np.isfinite(values).all(axis=1)][0]}")
+            raise DecisionError(f"Q is not finite: {values[~np.isfinite(values).all(axis=1)][0]}")
         return values.argmax(axis=1)
 
 

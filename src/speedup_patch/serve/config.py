@@ -19,6 +19,8 @@ class ProxyConfig:
     minimum_rows: int = 0
     timeout: float = 120.0
     """Seconds the policy server has for an answer; its first one may include compilation."""
+    idle: float = 10.0
+    """Seconds without a request, beyond what its chunk takes, after which a client's next request begins an episode."""
     max_message: int = 32 * 2**20
     """Bytes of the largest message accepted from either side."""
     api_key: str | None = None
@@ -38,5 +40,7 @@ class ProxyConfig:
             raise InputError(f"--min-rows must be 0 or more, not {self.minimum_rows}")
         if not self.timeout > 0:
             raise InputError(f"--timeout must be more than 0 seconds, not {self.timeout}")
+        if not self.idle > 0:
+            raise InputError(f"--idle must be more than 0 seconds, not {self.idle}")
         if self.max_message < 1024:
             raise InputError(f"--max-message must be at least 1024 bytes, not {self.max_message}")

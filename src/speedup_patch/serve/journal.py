@@ -45,11 +45,13 @@ class Journal:
         self.decisions = 0
         self.fallbacks: Counter[str] = Counter()
         self.faults: Counter[str] = Counter()
-        self.rows: Counter[str] = Counter()
-        """Rows the policy gave (original), rows of the shortened chunks (sent) and rows added to them (padded)."""
+        self.rows: dict[str, float] = dict.fromkeys(("original", "done", "sent", "padded"), 0.0)
+        """Rows the policy gave (original), how many of them the rows of the shortened chunks (sent) do (done), and rows
+        added to these (padded)."""
         self.rates = Histogram(RATES)
         self.decision_seconds = Histogram(SECONDS)
         self.upstream_seconds = Histogram(SECONDS)
+        self.episodes = 0
         self.connections_total = 0
         self.connections = 0
         self.patch_changed = False
@@ -80,9 +82,10 @@ class Journal:
         yield from _labelled("fallbacks_total", "Chunks returned unchanged, by reason.", "reason", self.fallbacks)
         yield from _labelled("faults_total", "Things that went wrong, by kind.", "event", self.faults)
         yield from _labelled("rows_total", "Actions by what became of them.", "kind", self.rows)
-        yield from _histogram("rate", "Original actions per executed action.", self.rates)
+        yield from _histogram("rate", "Original actions done per command sent.", self.rates)
         yield from _histogram("decision_seconds", "Time to decide on and shorten a chunk.", self.decision_seconds)
         yield from _histogram("upstream_seconds", "Time the policy server took to answer.", self.upstream_seconds)
+        yield from _single("episodes_total", "counter", "Episodes begun so far.", self.episodes)
         yield from _single("connections", "gauge", "Clients connected now.", self.connections)
         yield from _single("connections_total", "counter", "Clients connected so far.", self.connections_total)
         yield from _single(
@@ -121,11 +124,11 @@ def _single(name: str, kind: str, text: str, value: int) -> Iterator[str]:
     yield f"speedup_patch_{name} {int(value)}"
 
 
-def _labelled(name: str, text: str, label: str, counts: Counter[str]) -> Iterator[str]:
+def _labelled(name: str, text: str, label: str, counts: Mapping[str, int] | Mapping[str, float]) -> Iterator[str]:
     yield from _heading(name, "counter", text)
     for key, count in sorted(counts.items()):
         escaped = key.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-        yield f'speedup_patch_{name}{{{label}="{escaped}"}} {count}'
+        yield f'speedup_patch_{name}{{{label}="{escaped}"}} {count:.15g}'
 
 
 def _histogram(name: str, text: str, histogram: Histogram) -> Iterator[str]:

@@ -47,7 +47,7 @@ class Proxy:
         self.config = config
         self.journal = Journal()
         self._make_accelerator = make_accelerator
-        self._terms = Terms(robot, state_keys, config.minimum_rows, config.timeout, self.journal)
+        self._terms = Terms(robot, state_keys, config.minimum_rows, config.timeout, self.journal, config.idle)
         self._description = pack(description)
         self._patch = patch
         self._sessions: set[Session] = set()

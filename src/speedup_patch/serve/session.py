@@ -1,6 +1,7 @@
 """One client's conversation with its own connection to the policy server."""
 
 import asyncio
+import traceback
 from collections import deque
 from dataclasses import dataclass
 
@@ -17,6 +18,8 @@ from speedup_patch.serve.journal import Journal
 
 PREPARE_AFTER = 0.002
 """Seconds of quiet after a reply before the next decision is prepared."""
+MISTAKES = (AssertionError, AttributeError, LookupError, NameError, RuntimeError, TypeError, ValueError)
+"""What a mistake in code raises."""
 MAX_REASON = 120
 """Bytes of a close reason; the protocol allows 123."""
 
@@ -75,6 +78,8 @@ class Terms:
     timeout: float
     """Seconds the policy server has for an answer."""
     journal: Journal
+    idle: float
+    """Seconds without a request, beyond what the last chunk takes, after which a new episode begins."""
 
 
 class Session:
@@ -91,6 +96,10 @@ class Session:
         self._waiting: deque[Request] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._preparation: asyncio.TimerHandle | None = None
+        self._rests: float | None = None
+        """When the robot has run the last chunk, in the event loop's seconds; None before the first."""
+        self._broken = False
+        """Set when the patch has made a mistake: the policy's own replies are passed on from then on."""
         self._draining = False
         self._ended: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
         """Set when the proxy itself ends the conversation: it shuts down, or the policy server is late."""
@@ -175,15 +184,55 @@ class Session:
             last_line = message.strip().splitlines()[-1:] or [""]
             self._terms.journal.fault("upstream_error", client=self.number, error=last_line[0][:500])
             return message
-        reply = shorten_reply(message, self._accelerator, request.state, self._terms.robot, self._terms.minimum_rows)
+        try:
+            return message if self._broken else self._shorten(message, request)
+        except InputError:
+            raise
+        except MISTAKES:
+            self._switch_off()
+            return message
+
+    def _shorten(self, message: bytes, request: Request) -> bytes:
+        def observe() -> Float[np.ndarray, " S"]:
+            self._reset_between_episodes(request)
+            return request.state()
+
+        reply = shorten_reply(message, self._accelerator, observe, self._terms.robot, self._terms.minimum_rows)
         self._record(reply)
+        if reply.decision is not None:
+            seconds = len(reply.decision.actions) / self._terms.robot.control_hz
+            self._rests = asyncio.get_running_loop().time() + seconds
         return reply.message
+
+    def _reset_between_episodes(self, request: Request) -> None:
+        """openpi's protocol has no reset: an episode begins with the connection, when the robot has long been at rest,
+        and when it is where no motion took it."""
+        if self._rests is not None:
+            idle = request.sent - self._rests > self._terms.idle
+            if not idle and not self._accelerator.jumped(request.state()):
+                return
+            self._accelerator.reset()
+            self._terms.journal.note("new_episode", client=self.number, because="idle" if idle else "jump")
+        self._terms.journal.episodes += 1
+
+    def _switch_off(self) -> None:
+        """A mistake in the code of the patch: nobody is here to read it, and the robot needs its next chunk."""
+        self._broken = True
+        self._terms.journal.fault("patch_broken", client=self.number, error=traceback.format_exc())
+
+    def _prepare(self) -> None:
+        try:
+            self._accelerator.prepare()
+        except MISTAKES:
+            self._switch_off()
 
     def _prepare_soon(self) -> None:
         """Gets ready for the next decision while the robot is busy with this one; a request that comes first waits for
         nothing, and its decision does the rest."""
         self._cancel_preparation()
-        self._preparation = asyncio.get_running_loop().call_later(PREPARE_AFTER, self._accelerator.prepare)
+        if self._broken:
+            return
+        self._preparation = asyncio.get_running_loop().call_later(PREPARE_AFTER, self._prepare)
 
     def _cancel_preparation(self) -> None:
         if self._preparation is not None:
@@ -214,7 +263,10 @@ class Session:
             journal.fault("reply_without_actions", client=self.number)
             return
         journal.decided(decision.rate, decision.seconds, decision.reason)
-        journal.rows.update(original=reply.original_rows, sent=len(decision.actions), padded=reply.padded_rows)
+        journal.rows["original"] += reply.original_rows
+        journal.rows["done"] += decision.done
+        journal.rows["sent"] += len(decision.actions)
+        journal.rows["padded"] += reply.padded_rows
 
     def _finish_when_answered(self) -> None:
         if self._draining and not self._waiting:

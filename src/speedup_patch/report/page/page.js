@@ -129,7 +129,7 @@
 
   function rateTraces(record, scale) {
     const starts = decisionStarts(record);
-    const rate = (index) => record.original[index] / record.executed[index];
+    const rate = (index) => record.done[index] / record.executed[index];
     const byDecision = starts.map((start, index) => [rate(index), start, Math.min(start + record.executed[index], record.steps)]);
     const spans = record.rates ? expand(record.rates) : byDecision;
     const fallen = Object.entries(record.fallbacks);
