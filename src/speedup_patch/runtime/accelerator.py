@@ -21,7 +21,8 @@ from speedup_patch.tuning import WatchTuning
 from speedup_patch.warp import Warp, cap_rate, uniform_warp
 
 LEAST_JUMP = 0.05
-"""Metres by which a robot may be beside a prediction that hardly moves; predictions of chunks are millimetres off."""
+"""Metres by which a robot may be beside a prediction that hardly moves. Deviations are predicted with a mean error of
+0.0086 at the worst (benchmarks/results/counterfactual_aloha_insertion.md)."""
 RUN_TIME_ERRORS = (DecisionError, np.linalg.LinAlgError, ArithmeticError, MemoryError)
 """What can happen while a robot runs, whatever the code: the policy's own chunk runs then. All else is a mistake."""
 LOGGER = logging.getLogger("speedup_patch")
