@@ -308,6 +308,8 @@ def test_levels_that_come_to_the_same_on_a_robot_are_one_option():
     ]
     limits = replace(draw(ALOHA, 0).limits, pulls=(0.1,) * len(ALOHA.drives))
     assert bind(Retimings(), ALOHA, limits).choices == Retimings()
+    constant = Retimings(common=RetimingConfig(constant=True))
+    assert [level.fastest for level in bind(constant, ALOHA, limits).choices.levels] == [1.0, 2.0, 4.0]
     # What a patch from before that saved is bound to the same.
     bound = bind(Retimings(), PANDA_LIBERO, like_libero())
     assert bind(bound.choices, PANDA_LIBERO, like_libero()).choices == bound.choices

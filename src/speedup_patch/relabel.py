@@ -186,7 +186,7 @@ def reached_starts(
     epsilon: float,
 ) -> Starts:
     """Where one option of every start leads, with the demonstrator's chunk from the moment at which the demonstrated
-    end-effectors (and fingers) were nearest; only those nearer than epsilon."""
+    end-effectors were nearest; only those nearer than epsilon."""
     each = np.arange(len(option))
     observations, before = found.next_observations[each, option], found.next_before[each, option]
     places = [follow(robot, limits, features(robot, episode.states), "in_step") for episode in demonstrations]

@@ -127,7 +127,8 @@ class Retiming:
         found: dict[tuple[float, ...], Boldness] = {}
         for level in levels:
             fastest = self.fastest(level)
-            limits = (fastest, *self._speed_limits(level)) if fastest > 1 else (1.0,)  # nothing limits the original
+            limited = fastest > 1 and not self.config.constant  # nothing limits the original
+            limits = (fastest, *self._speed_limits(level)) if limited else (fastest,)
             found.setdefault(limits, level)
         return tuple(found.values())
 
