@@ -52,6 +52,12 @@ def test_aloha_names_and_limits_match_the_simulator(model: mujoco.MjModel):
     assert ALOHA.control_hz == pytest.approx(1 / gym_constants.DT)
 
 
+def test_there_is_a_rating_for_every_joint_where_there_are_any():
+    joints = {"aloha": 12, "panda_libero": 7, "panda_libero_joints": 7, "panda_robomimic": 7, "droid": 7}
+    assert {name: len(robot.rated_speeds) for name, robot in ROBOTS.items() if robot.rated_speeds} == joints
+    assert {len(robot.rated_torques) for robot in ROBOTS.values()} == {0, 7}
+
+
 def test_aloha_grippers_are_normalised_as_in_the_simulator(model: mujoco.MjModel):
     for arm in ALOHA.arms:
         gripper = arm.gripper

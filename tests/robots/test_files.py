@@ -72,6 +72,8 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
                 "gripper": None,
             },
         ],
+        "rated_speeds": draw(st.lists(st.floats(0.1, 10), max_size=3)),
+        "rated_torques": [],
     }
 
 
@@ -101,6 +103,15 @@ def test_patches_made_before_slides_and_tools_can_be_read():
             for key in ("slides", "scale", "offset"):
                 del link[key]
     assert robot_from_json(document) == ALOHA
+
+
+def test_patches_made_before_ratings_are_of_the_same_robot():
+    document: Any = json.loads(json.dumps(asdict(ALOHA)))
+    del document["rated_speeds"], document["rated_torques"]
+    found = robot_from_json(document)
+    assert found == ALOHA
+    assert found.rated_speeds == ()
+    assert through_json(ALOHA).rated_speeds == ALOHA.rated_speeds
 
 
 @pytest.mark.parametrize(

@@ -119,6 +119,21 @@ def test_targets_of_a_pose_in_the_state_drive_nothing(folder: Path):
         robot_from_toml(document, folder / "a.toml")
 
 
+def test_ratings_are_optional_and_do_not_make_another_robot(folder: Path):
+    document = tomllib.loads(EXAMPLES[0])
+    plain = robot_from_toml(document, folder / "a.toml")
+    assert plain.rated_speeds == plain.rated_torques == ()
+    rated = robot_from_toml(document | {"rated_speeds": [3.0] * 6, "rated_torques": [1] * 6}, folder / "a.toml")
+    assert rated.rated_speeds == (3.0,) * 6
+    assert rated.rated_torques == (1.0,) * 6
+    assert rated == plain
+    for bad, message in (([3.0, 0.0], "positive"), (["fast"], "finite number"), ([], "rated_speeds is empty")):
+        with pytest.raises(InputError, match=message):
+            robot_from_toml(document | {"rated_speeds": bad}, folder / "a.toml")
+    with pytest.raises(InputError, match="2 rated speeds, but 1 rated torques"):
+        robot_from_toml(document | {"rated_speeds": [1, 2], "rated_torques": [1]}, folder / "a.toml")
+
+
 def arm_document(**arm: object) -> dict[str, Any]:
     """The documented example, with other keys in its arm."""
     document = tomllib.loads(EXAMPLES[0])

@@ -3,6 +3,8 @@
 Kinematics and limits are those of gym-aloha's MuJoCo model, with which a test compares them.
 """
 
+from math import pi
+
 from speedup_patch.robots.description import ActionGroup, Arm, Gripper, Robot
 from speedup_patch.robots.poses import KinematicChain, Link
 
@@ -17,6 +19,10 @@ VX300S_LINKS = (
 JOINTS = ("waist", "shoulder", "elbow", "forearm_roll", "wrist_angle", "wrist_rotate")
 LOW = (-3.14158, -1.85005, -1.76278, -3.14158, -1.8675, -3.14158)
 HIGH = (3.14158, 1.25664, 1.6057, 3.14158, 2.23402, 3.14158)
+
+SERVO_SPEEDS = (30.0, 30.0, 30.0, 30.0, 30.0, 46.0)
+"""Revolutions per minute without load at 12 V, of Dynamixel's data sheets: five joints are driven by XM540-W270
+servos, the last by an XM430-W350. Their sheets give stall torques only, which are no rating for running."""
 
 
 def _actions(side: str, first: int) -> tuple[ActionGroup, ActionGroup]:
@@ -41,5 +47,6 @@ ALOHA = Robot(
         _arm("left", 0, (-0.469, 0.5, 0.0, 0.0, 0.0, 0.0, 1.0)),
         _arm("right", 7, (0.469, 0.5, 0.0, 0.0, 0.0, 1.0, -3.673e-6)),
     ),
+    rated_speeds=tuple(2 * pi * rpm / 60 for rpm in SERVO_SPEEDS) * 2,
 )
 """Two ViperX 300 arms with absolute joint targets: ALOHA, and gym-aloha's simulation of it."""

@@ -3,7 +3,7 @@
 Poses are 7 numbers: position in metres, then a unit quaternion in (x, y, z, w) order.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
@@ -88,6 +88,11 @@ class Robot:
     state_names: tuple[str, ...]
     actions: tuple[ActionGroup, ...]
     arms: tuple[Arm, ...]
+    rated_speeds: tuple[float, ...] = field(default=(), compare=False)
+    """The data sheet's highest speed of every joint, rad/s (m/s where a joint slides), base to hand, arm after arm,
+    without fingers; empty where it is not known. Ratings describe a robot; they do not make it another one."""
+    rated_torques: tuple[float, ...] = field(default=(), compare=False)
+    """The same for what moves the joint, N m (N where it slides)."""
 
     def __post_init__(self) -> None:
         if not 0 < self.control_hz < np.inf:
@@ -98,6 +103,7 @@ class Robot:
             )
         _refuse_repeats(self.name, "state", self.state_names)
         _refuse_repeats(self.name, "action", self.action_names)
+        _refuse_bad_ratings(self.name, self.rated_speeds, self.rated_torques)
         used = [i for group in self.actions for i in group.drives]
         used += [i for arm in self.arms for i in (*arm.pose.state_indices, *(arm.gripper.state if arm.gripper else ()))]
         if any(not 0 <= i < self.state_size for i in used):
@@ -182,6 +188,12 @@ class Robot:
     def grippers(self) -> tuple[Gripper, ...]:
         return tuple(arm.gripper for arm in self.arms if arm.gripper is not None)
 
+    def hold(self, action: Float[np.ndarray, " A"]) -> Float[np.ndarray, " A"]:
+        """What to send so that the robot stays where ``action`` has sent it: the same targets, no motion, and
+        grippers told the same."""
+        moving = [group.mode == "delta" for group in self.actions for _ in group.names]
+        return np.where(moving, np.zeros_like(action), action)
+
     def poses(self, states: Float[np.ndarray, "*B S"]) -> Float[np.ndarray, "*B arms 7"]:
         """The end-effector pose of every arm."""
         return np.stack([arm.pose.pose(states) for arm in self.arms], axis=-2)
@@ -209,6 +221,13 @@ class Robot:
                 f"{what} has {state_size} state and {action_size} action dimensions, but robot {self.name!r} "
                 f"has {self.state_size} and {self.action_size}"
             )
+
+
+def _refuse_bad_ratings(robot: str, speeds: tuple[float, ...], torques: tuple[float, ...]) -> None:
+    if any(not 0 < rating < np.inf for rating in (*speeds, *torques)):
+        raise InputError(f"robot {robot}: a joint's rating must be a positive number, got {speeds} and {torques}")
+    if speeds and torques and len(speeds) != len(torques):
+        raise InputError(f"robot {robot}: {len(speeds)} rated speeds, but {len(torques)} rated torques; one per joint")
 
 
 def _refuse_repeats(robot: str, kind: str, names: tuple[str, ...]) -> None:

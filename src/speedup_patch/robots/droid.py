@@ -8,7 +8,7 @@ Assumption, without a published figure: a full stroke takes 12 control steps (0.
 """
 
 from speedup_patch.robots.description import ActionGroup, Arm, Gripper, Robot
-from speedup_patch.robots.panda import FLANGE, LINKS
+from speedup_patch.robots.panda import FLANGE, LINKS, RATED_SPEEDS, RATED_TORQUES
 from speedup_patch.robots.poses import HERE, KinematicChain
 
 DROID = Robot(
@@ -33,6 +33,8 @@ DROID = Robot(
             Gripper(action=7, state=(7,), closed=1.0, open=0.0, stroke_steps=12),
         ),
     ),
+    rated_speeds=RATED_SPEEDS,
+    rated_torques=RATED_TORQUES,
 )
 """State: ``joint_position`` (7) and ``gripper_position``; the pose is that of the flange (``panda_link8``), the frame
 of DROID's own ``cartesian_position``."""

@@ -18,6 +18,9 @@ def robot_from_json(document: Any) -> Robot:
             state_names=tuple(document["state_names"]),
             actions=tuple(ActionGroup(**_with_tuples(part)) for part in document["actions"]),
             arms=tuple(_arm(part) for part in document["arms"]),
+            # Patches made before a robot had ratings have none.
+            rated_speeds=tuple(float(rating) for rating in document.get("rated_speeds", ())),
+            rated_torques=tuple(float(rating) for rating in document.get("rated_torques", ())),
         )
     except InputError:
         raise

@@ -24,3 +24,8 @@ LINKS = (
 
 FLANGE = (0.0, 0.0, 0.107, 0.0, 0.0, 0.0, 1.0)
 """Link 8, the flange, on link 7."""
+
+RATED_SPEEDS = (2.175, 2.175, 2.175, 2.175, 2.61, 2.61, 2.61)
+"""rad/s, the joint velocity limits of Franka's data sheet."""
+RATED_TORQUES = (87.0, 87.0, 87.0, 87.0, 12.0, 12.0, 12.0)
+"""N m, the joint torque limits of the same sheet."""

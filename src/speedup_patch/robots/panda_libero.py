@@ -7,7 +7,7 @@ the sign counts. A full stroke was measured at 10-12 control steps.
 from dataclasses import replace
 
 from speedup_patch.robots.description import ActionGroup, Arm, Gripper, Robot
-from speedup_patch.robots.panda import LINKS
+from speedup_patch.robots.panda import LINKS, RATED_SPEEDS, RATED_TORQUES
 from speedup_patch.robots.poses import HERE, KinematicChain, StatePose
 
 ACTIONS = (
@@ -28,6 +28,8 @@ PANDA_LIBERO = Robot(
     state_names=("eef_x", "eef_y", "eef_z", "eef_axis_angle_x", "eef_axis_angle_y", "eef_axis_angle_z", *FINGERS),
     actions=ACTIONS,
     arms=(Arm("arm", StatePose((0, 1, 2), (3, 4, 5), "axis_angle"), GRIPPER),),
+    rated_speeds=RATED_SPEEDS,
+    rated_torques=RATED_TORQUES,
 )
 """LIBERO with the 8-D state that openpi, OpenVLA and LeRobot use: position, axis-angle, two fingers. In LIBERO's own
 HDF5 files this is ``ee_states`` followed by ``gripper_states``."""
@@ -48,6 +50,8 @@ PANDA_LIBERO_JOINTS = Robot(
             replace(GRIPPER, state=(7, 8)),
         ),
     ),
+    rated_speeds=RATED_SPEEDS,
+    rated_torques=RATED_TORQUES,
 )
 """LIBERO's HDF5 files read as ``joint_states`` followed by ``gripper_states``; poses are in the robot's base frame,
 because where LIBERO puts the base depends on the scene."""

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from speedup_patch.robots.description import Arm, Robot
+from speedup_patch.robots.panda import RATED_SPEEDS, RATED_TORQUES
 from speedup_patch.robots.panda_libero import ACTIONS, FINGERS, GRIPPER
 from speedup_patch.robots.poses import StatePose
 
@@ -12,5 +13,7 @@ PANDA_ROBOMIMIC = Robot(
     state_names=("eef_x", "eef_y", "eef_z", "eef_qx", "eef_qy", "eef_qz", "eef_qw", *FINGERS),
     actions=ACTIONS,
     arms=(Arm("arm", StatePose((0, 1, 2), (3, 4, 5, 6), "quaternion_xyzw"), replace(GRIPPER, state=(7, 8))),),
+    rated_speeds=RATED_SPEEDS,
+    rated_torques=RATED_TORQUES,
 )
 """State: ``robot0_eef_pos``, ``robot0_eef_quat`` (x, y, z, w), ``robot0_gripper_qpos``."""

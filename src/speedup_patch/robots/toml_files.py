@@ -9,9 +9,10 @@ from speedup_patch.errors import InputError
 from speedup_patch.robots.description import ActionGroup, Arm, Gripper, Mode, Robot
 from speedup_patch.robots.model_arms import Limits, read_model_arm
 from speedup_patch.robots.poses import ROTATION_SIZES, KinematicChain, Rotation, StatePose
-from speedup_patch.robots.toml_tables import Table, dimensions, named
+from speedup_patch.robots.toml_tables import Table, as_number, dimensions, named
 
-ROBOT_KEYS = ("name", "control_hz", "state", "actions", "arms")
+RATING_KEYS = ("rated_speeds", "rated_torques")
+ROBOT_KEYS = ("name", "control_hz", "state", "actions", "arms", *RATING_KEYS)
 ACTION_KEYS = ("names", "mode", "unit", "low", "high", "drives", "rotation", "scale")
 STATE_POSE_KEYS = ("position", "rotation", "representation")
 MODEL_KEYS = ("model", "body", "site", "base", "joints", "fixed", "degrees")
@@ -47,8 +48,16 @@ def robot_from_toml(document: Mapping[str, object], file: Path) -> Robot:
     )
     in_poses = {index for arm in arms if isinstance(arm.pose, StatePose) for index in arm.pose.state_indices}
     groups = tuple(_action_group(part, state_names, limits, in_poses) for part in parts)
+    name = table.text("name") if "name" in table else file.stem
+    speeds, torques = (_ratings(table, key) for key in RATING_KEYS)
     with named(str(file)):
-        return Robot(table.text("name") if "name" in table else file.stem, control_hz, state_names, groups, arms)
+        return Robot(name, control_hz, state_names, groups, arms, speeds, torques)
+
+
+def _ratings(table: Table, key: str) -> tuple[float, ...]:
+    if key not in table:
+        return ()
+    return tuple(as_number(item, table.at(key)) for item in table.items(key, "an array with a number for each joint"))
 
 
 def _action_group(table: Table, state_names: tuple[str, ...], limits: Limits, in_poses: Collection[int]) -> ActionGroup:
