@@ -5,12 +5,14 @@ from pathlib import Path
 
 import numpy as np
 
-from speedup_patch.data import Demonstrations, Episode
+from speedup_patch.data import Demonstrations, Episode, MachineState
 from speedup_patch.interfaces import Observation
 from speedup_patch.observations import features, plain_state_indices, split_observation
 from speedup_patch.robots import ALOHA, ActionGroup, Arm, Gripper, Robot, StatePose
 
 START = np.array([0.0, -0.96, 1.16, 0.0, -0.3, 0.0, 0.1] * 2)
+
+JOINTS = [index for index, name in enumerate(ALOHA.state_names) if not name.endswith("gripper")]
 
 DELTA_ROBOT = Robot(
     name="stand_in_delta",
@@ -110,6 +112,16 @@ class LaggingEnv:
     def step(self, action: np.ndarray) -> tuple[Observation, bool]:
         self.previous, self.state = self.state, self.state + 0.4 * (action - self.state)
         return self._observation(), bool(np.abs(action - self.episode.actions[-1]).max() < 1e-9)
+
+    @property
+    def task_name(self) -> str:
+        return self.name
+
+    def hold_action(self) -> np.ndarray:
+        return self.episode.states[0]
+
+    def machine(self) -> MachineState:
+        return MachineState(self.state[JOINTS])
 
     def save(self) -> object:
         return self.state, self.previous

@@ -137,6 +137,59 @@ def test_collect_and_evaluate_in_the_simulator(sup, tmp_path):
     ]
 
 
+LATENCY_KEYS = {
+    "successes",
+    "seconds_mean",
+    "speedup_seconds",
+    "speedup_seconds_interval",
+    "policy_calls",
+    "throughput_per_hour",
+    "stalled_share",
+    "reckoned",
+}
+STRESS_KEYS = {
+    "peak_joint_speed",
+    "peak_joint_speed_ratio",
+    "peak_joint_speed_rating_ratio",
+    "acceleration_99_ratio",
+    "jerk_ratio",
+    "peak_force_ratio",
+}
+
+
+def test_evaluation_tells_seconds_and_stress(sup, tmp_path):
+    arguments = ("eval", TASK, "--policy", f"bundled:{TASK}", "--scheduler", "base", "fixed:4", "--episodes", 1)
+    arguments = (*arguments, "--out", tmp_path / "run", "--processes", 1)
+    code, out, error = sup(*arguments, "--latency", "0,0.1", "--no-traces", "--json")
+    assert code == 0, error
+    report = json.loads(out)
+    assert report == json.loads((tmp_path / "run" / "results.json").read_text())
+    for name, scheduler in report["schedulers"].items():
+        assert {key: entry["reckoned"] for key, entry in scheduler["latency"].items()} == {
+            "0": False,
+            "0.05": True,
+            "0.1": False,
+            "0.2": True,
+        }
+        assert all(entry.keys() >= LATENCY_KEYS for entry in scheduler["latency"].values())
+        assert scheduler["stress"].keys() >= STRESS_KEYS
+        assert all(scheduler["stress"][key] > 0 for key in STRESS_KEYS)
+        assert (scheduler["stress"]["peak_joint_speed_ratio"] == 1.0) == (name == "base")
+    (waited,) = (
+        record
+        for record in map(json.loads, (tmp_path / "run" / "episodes.jsonl").read_text().splitlines())
+        if record["scheduler"] == "base" and record["latency"] == 0.1
+    )
+    assert waited["task"] == TASK
+    assert waited["stalled"] == 5 * len(waited["decisions"])
+    code, out, error = sup(*arguments, "--latency", "0.1")
+    assert code == 0, error
+    assert "50 ms, reckoned" in out
+    assert "peak joint speed" in out
+    assert len((tmp_path / "run" / "episodes.jsonl").read_text().splitlines()) == 4
+    assert "| fixed:4 |" in (tmp_path / "run" / "table.md").read_text()
+
+
 def refused(result, *words):
     """Exit code 2, no traceback, and every word in the message."""
     code, _, error = result
@@ -173,8 +226,9 @@ def test_data_that_is_not_finite_is_refused_where_it_is(sup, tmp_path):
 def test_bad_input_to_eval(sup, patch, tmp_path):
     run = tmp_path / "run"
 
-    def evaluate(env=TASK, policy=f"bundled:{TASK}", scheduler="base", episodes=1):
+    def evaluate(env=TASK, policy=f"bundled:{TASK}", scheduler="base", episodes=1, latency="0"):
         arguments = ("--policy", policy, "--scheduler", scheduler, "--episodes", episodes, "--out", run)
+        arguments = (*arguments, f"--latency={latency}")
         return sup("eval", env, *arguments)
 
     refused(evaluate(env="aloha/juggle"), "aloha/juggle", "aloha/insertion")
@@ -186,6 +240,8 @@ def test_bad_input_to_eval(sup, patch, tmp_path):
     refused(evaluate(scheduler="fixed:0.5"), "at least 1")
     refused(evaluate(scheduler=f"mpc:{tmp_path}"), "not a patch folder")
     refused(evaluate(episodes=0), "episode")
+    refused(evaluate(latency="soon"), "soon", "0,0.1")
+    refused(evaluate(latency="-1"), "latency", "-1")
     assert not run.exists()
     # The patch was trained for chunks of 12; the policy answers with 24.
     refused(evaluate(scheduler=str(patch)), "24", "--chunk")

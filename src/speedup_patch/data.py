@@ -184,6 +184,34 @@ def decisions_from_json(records: Iterable[Mapping[str, Any]]) -> tuple[Decision,
 
 
 @dataclass(frozen=True)
+class MachineState:
+    """What the motors of a robot feel at one moment."""
+
+    joints: Float[np.ndarray, " J"]
+    """Where every joint of the arms is, without fingers: rad, or m where it slides; base to hand, arm after arm."""
+    forces: Float[np.ndarray, " J"] | None = None
+    """What the actuator of each joint exerts, N m or N; None where the simulator cannot tell."""
+
+
+@dataclass(frozen=True)
+class Stress:
+    """What one episode did to the machine, over all joints of the arms; fingers are left out."""
+
+    peak_joint_speed: float
+    """rad/s (m/s where joints slide), from one control step to the next."""
+    peak_joint_speed_rating_ratio: float | None
+    """The highest speed of any joint as a ratio to its own rating; None where the robot has none."""
+    acceleration_99: float
+    """99% of all joint accelerations are below this, rad/s^2."""
+    jerk_99: float
+    """The same of jerks, rad/s^3."""
+    peak_force: float | None
+    """The largest force of any actuator at the end of a control step, N m (N if it slides); None where unknown."""
+    peak_force_rating_ratio: float | None
+    """The largest force of any actuator as a ratio to its joint's rating; None where either is unknown."""
+
+
+@dataclass(frozen=True)
 class EpisodeResult:
     """How one closed-loop episode went; ``steps`` counts control steps until success or the limit."""
 
@@ -191,6 +219,14 @@ class EpisodeResult:
     success: bool
     steps: int
     decisions: tuple[Decision, ...]
+    task: str = ""
+    """The name of the task that the seed chose; empty where it is not known."""
+    latency: float = 0.0
+    """Seconds that every call of the policy took."""
+    stalled: int = 0
+    """How many of the steps the robot held still because the policy was thinking."""
+    stress: Stress | None = None
+    """None where the simulator cannot tell, or the episode was too short."""
 
     @property
     def rate_mean(self) -> float:

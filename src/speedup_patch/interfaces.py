@@ -8,6 +8,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float
 
+from speedup_patch.data import MachineState
 from speedup_patch.errors import InputError
 from speedup_patch.robots import Robot
 from speedup_patch.warp import Warp
@@ -99,12 +100,25 @@ class Env(Protocol):
     robot: Robot
     max_steps: int
 
+    @property
+    def task_name(self) -> str:
+        """The task of the episode that runs; ``name`` where every seed has the same one."""
+        ...
+
     def reset(self, seed: int) -> Observation:
         """Starts the episode that this seed names; the same seed gives the same start."""
         ...
 
     def step(self, action: Float[np.ndarray, " A"]) -> tuple[Observation, bool]:
         """Sends one action and returns what is seen one control step later, and whether the task is solved."""
+        ...
+
+    def hold_action(self) -> Float[np.ndarray, " A"]:
+        """What to send so that the robot stays where ``reset`` has put it; asked for before the first command."""
+        ...
+
+    def machine(self) -> MachineState | None:
+        """Joints and forces after the last control step, read without changing anything; None where it cannot tell."""
         ...
 
     def save(self) -> object:

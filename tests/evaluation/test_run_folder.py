@@ -3,13 +3,8 @@
 import pytest
 
 from speedup_patch.errors import InputError
-from speedup_patch.evaluation.run import (
-    EvaluationConfig,
-    _drop_cut_line,
-    _refuse_other_run,
-    content_digest,
-    read_episodes,
-)
+from speedup_patch.evaluation.episodes import drop_cut_line, read_episodes
+from speedup_patch.evaluation.run import EvaluationConfig, _refuse_other_run, content_digest
 
 
 @pytest.fixture
@@ -60,7 +55,7 @@ def test_a_line_that_is_not_whole_is_left_out_and_only_a_new_run_removes_it(tmp_
     path.write_text(line + line[:30])
     assert [result.seed for result in read_episodes(path)["base"]] == [3]
     assert path.read_text() == line + line[:30]  # whoever writes it may be about to finish it
-    _drop_cut_line(path)
+    drop_cut_line(path)
     assert path.read_text() == line
     assert read_episodes(tmp_path / "none.jsonl") == {}
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from speedup_patch.errors import InputError
 from speedup_patch.evaluation.compare import summarise
+from speedup_patch.evaluation.episodes import read_episodes
 from speedup_patch.evaluation.rollout import run_episode, trace_episode
-from speedup_patch.evaluation.run import read_episodes
 from speedup_patch.evaluation.schedulers import schedule_policy
 from speedup_patch.evaluation.traces import Trace, pad_rows, read_trace, scheduler_slug, trace_file, write_trace
 from speedup_patch.patch import ScheduledPolicy

@@ -10,6 +10,7 @@ from jaxtyping import TypeCheckError
 from scipy import stats
 
 from speedup_patch.maths import statistics
+from speedup_patch.maths.statistics import mean_ratio_over_groups, paired_speedup, ratio_over_groups
 
 few = settings(max_examples=40, deadline=None)
 
@@ -152,3 +153,60 @@ def test_scores_without_an_answer_are_nan():
     assert statistics.auroc(rising > 1, constant) == 0.5
     assert math.isnan(statistics.missed_violation_share(constant, constant, 2.0))
     assert math.isnan(statistics.missed_violation_share(empty, empty, 0.02))
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+Groups = tuple[list[np.ndarray], list[np.ndarray]]
+
+
+def grouped(rng: np.random.Generator, tasks: int = 8, seeds: int = 20, spread: float = 0.5) -> Groups:
+    """Steps of base and of a scheduler, whose speedup differs from task to task."""
+    base = [rng.uniform(90, 110, seeds) for _ in range(tasks)]
+    return base, [steps / rng.uniform(2 - spread, 2 + spread) for steps in base]
+
+
+def test_tasks_that_differ_widen_the_interval_that_draws_tasks_anew(rng: np.random.Generator):
+    base, fast = grouped(rng)
+    low, high = ratio_over_groups(base, fast, rng)
+    ratio, pooled_low, pooled_high = paired_speedup(np.concatenate(base), np.concatenate(fast), rng)
+    assert low < ratio < high
+    assert high - low > 2 * (pooled_high - pooled_low)
+
+
+def test_tasks_that_are_alike_leave_the_interval_about_as_it_was(rng: np.random.Generator):
+    base = [rng.uniform(50, 150, 50) for _ in range(10)]
+    fast = [rng.uniform(25, 75, 50) for _ in range(10)]
+    low, high = ratio_over_groups(base, fast, rng)
+    _, pooled_low, pooled_high = paired_speedup(np.concatenate(base), np.concatenate(fast), rng)
+    assert 0.7 < (high - low) / (pooled_high - pooled_low) < 2.5
+
+
+def test_the_interval_over_groups_covers_the_truth_about_as_often_as_it_says():
+    rng = np.random.default_rng(5)
+    covered = 0
+    for _ in range(200):
+        values = [rng.normal(1.0 + rng.normal(0, 0.2), 0.3, 10) for _ in range(12)]
+        low, high = ratio_over_groups(values, [np.ones(10)] * 12, rng, resamples=400)
+        covered += low < 1.0 < high
+    assert 0.88 < covered / 200 < 1.0
+
+
+def test_fewer_than_two_groups_tell_nothing_of_groups(rng: np.random.Generator):
+    one = [np.array([3.0, 4.0])]
+    assert np.isnan(ratio_over_groups(one, one, rng)).all()
+    assert np.isnan(ratio_over_groups([*one, np.zeros(0)], [*one, np.zeros(0)], rng)).all()
+    assert np.isnan(mean_ratio_over_groups([], rng)).all()
+    assert np.isnan(mean_ratio_over_groups([(one, one)], rng)).all()
+
+
+def test_a_mean_over_strata_is_tighter_than_one_stratum_and_equals_it_when_constant(rng: np.random.Generator):
+    strata = [grouped(rng) for _ in range(4)]
+    low, high = mean_ratio_over_groups(strata, rng)
+    alone = [np.subtract(*reversed(ratio_over_groups(*stratum, rng))) for stratum in strata]
+    assert high - low < max(alone)
+    constant = [np.full(5, 3.0)] * 2
+    assert mean_ratio_over_groups([(constant, [np.ones(5)] * 2)] * 3, rng) == pytest.approx((3.0, 3.0))

@@ -14,8 +14,9 @@ from speedup_patch.bench.results import Row
 from speedup_patch.data import EpisodeResult
 from speedup_patch.envs.libero_tasks import TASK_FILES
 from speedup_patch.evaluation.compare import SchedulerSummary, summarise
+from speedup_patch.evaluation.episodes import read_episodes
 from speedup_patch.evaluation.phases import trace_limits
-from speedup_patch.evaluation.run import EvaluationConfig, content_digest, evaluate, read_episodes
+from speedup_patch.evaluation.run import EvaluationConfig, content_digest, evaluate
 from speedup_patch.evaluation.traces import Trace, read_trace, trace_file
 from speedup_patch.limits import Limits
 from speedup_patch.policies import load_policy

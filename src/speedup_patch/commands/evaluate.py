@@ -16,6 +16,7 @@ def evaluate(
     out: Path,
     episodes: int = 50,
     seed: int = 0,
+    latency: str = "0",
     processes: int | None = None,
     traces: bool = True,
     rerun: Path | None = None,
@@ -32,6 +33,8 @@ def evaluate(
         out: Folder for the run; a run that was stopped goes on when called again.
         episodes: Episodes for every scheduler.
         seed: First episode seed.
+        latency: Seconds that a call of the policy takes, such as 0,0.1: the world goes on meanwhile and the robot holds
+            still. Nothing sleeps; what is not simulated is reckoned from steps and calls.
         processes: How many processes to use; all cores when not given.
         traces: Keep every episode's states, actions and decisions in the run folder, for videos and reports.
         rerun: Also write a file that shows paths, rates, deviations and violations in the Rerun viewer.
@@ -40,7 +43,7 @@ def evaluate(
     from speedup_patch.evaluation.floor import floor_line
     from speedup_patch.evaluation.run import EvaluationConfig
     from speedup_patch.evaluation.run import evaluate as run
-    from speedup_patch.evaluation.table import COLUMNS, summary_rows
+    from speedup_patch.evaluation.table import COLUMNS, further_tables, summary_rows, tasks_note
     from speedup_patch.progress import show_progress
     from speedup_patch.tables import text_table
 
@@ -50,7 +53,7 @@ def evaluate(
         from speedup_patch.evaluation.rerun_log import import_rerun
 
         import_rerun()
-    config = EvaluationConfig(env, policy, scheduler, episodes, seed)
+    config = EvaluationConfig(env, policy, scheduler, episodes, seed, _latencies(latency))
     with show_progress(quiet=json) as report:
         result = run(config, out, processes=processes or available_cores(), traces=traces, report=report)
     if rerun:
@@ -62,5 +65,16 @@ def evaluate(
         print_json(result.to_json())
     else:
         terminal().print(text_table(COLUMNS, summary_rows(result.schedulers), f"{env}, {episodes} paired episodes"))
+        if note := tasks_note(result.schedulers):
+            print(note)
+        for title, columns, rows in further_tables(result.schedulers):
+            terminal().print(text_table(columns, rows, title))
         if result.floor:
             print(floor_line(result.floor))
+
+
+def _latencies(text: str) -> tuple[float, ...]:
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError:
+        raise InputError(f"--latency {text!r} is not a list of seconds such as 0,0.1") from None

@@ -20,6 +20,7 @@ from gym_aloha.constants import (
 from gym_aloha.utils import sample_box_pose, sample_insertion_pose
 from jaxtyping import Float
 
+from speedup_patch.data import MachineState
 from speedup_patch.envs.stage import Stage, View
 from speedup_patch.errors import InputError
 from speedup_patch.interfaces import Observation
@@ -36,6 +37,9 @@ MAX_STEPS = 900
 
 ROBOT_QPOS = 16
 """Two arms of six joints and two fingers come first in qpos; the objects' free joints follow."""
+
+ARM_JOINTS = (*range(6), *range(8, 14))
+"""Where the joints of both arms, without fingers, stand among positions and among actuators."""
 
 VIEW = View((0.0, 0.5, 0.175), distance=0.93, azimuth=90.0, elevation=-35.0)
 
@@ -71,6 +75,11 @@ class AlohaEnv:
         self._winning, self._losing = _success_pairs(self.model, task)
         self.reset(0)
 
+    @property
+    def task_name(self) -> str:
+        """The one task there is."""
+        return self.name
+
     def reset(self, seed: int) -> Observation:
         """The stock start for this seed: arms at rest, objects where gym-aloha samples them."""
         poses = sample_box_pose(seed) if self.task == "transfer" else np.concatenate(sample_insertion_pose(seed))
@@ -96,6 +105,17 @@ class AlohaEnv:
             raise RuntimeError(f"{self.name}: the simulation diverged and MuJoCo restarted it")
         self._previous_state, self._state = self._state, self._read_state()
         return self._observe(), self.solved()
+
+    def hold_action(self) -> Float[np.ndarray, " A"]:
+        """The targets that the arms have: at the start, the pose they stand in."""
+        ctrl = self._data.ctrl
+        left, right = (normalize_puppet_gripper_position(ctrl[index]) for index in (6, 14))
+        return np.concatenate([ctrl[:6], [left], ctrl[8:14], [right]])
+
+    def machine(self) -> MachineState:
+        """The twelve joints of the arms (rad) and what drives them (N m)."""
+        joints = list(ARM_JOINTS)
+        return MachineState(self._data.qpos[joints], self._data.actuator_force[joints])
 
     def solved(self) -> bool:
         """gym-aloha's reward 4: the left finger holds the lifted cube, or the peg touches the socket's pin."""

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
+from speedup_patch.data import MachineState
 from speedup_patch.envs.collect import FIRST_SEED
 from speedup_patch.envs.libero_scene import environment_state
 from speedup_patch.envs.libero_scripts import has_script
 from speedup_patch.envs.libero_setup import prepare_libero
-from speedup_patch.envs.libero_simulator import SimulatorSnapshot, TaskSimulator
+from speedup_patch.envs.libero_simulator import SETTLE_ACTION, SimulatorSnapshot, TaskSimulator
 from speedup_patch.envs.libero_tasks import MAX_STEPS, LiberoTask, parse_name
 from speedup_patch.envs.stage import Stage
 from speedup_patch.errors import InputError
@@ -86,6 +87,11 @@ class LiberoEnv:
         return self._task
 
     @property
+    def task_name(self) -> str:
+        """The name of that task, such as libero/spatial/3."""
+        return self._task.name
+
+    @property
     def instruction(self) -> str:
         """What the robot is asked to do in the episode that runs, in LIBERO's words."""
         return self._task.instruction
@@ -114,6 +120,14 @@ class LiberoEnv:
         solved = self.simulator.step(action)
         self._previous_state, self._state = self._state, self.simulator.state()
         return self._observe(), solved
+
+    def hold_action(self) -> Float[np.ndarray, " A"]:
+        """No motion, and the gripper told what it was told before the episode: to open."""
+        return SETTLE_ACTION.copy()
+
+    def machine(self) -> MachineState:
+        """The seven joints of the arm (rad) and the torques of their motors (N m)."""
+        return MachineState(self.simulator.arm_joints(), self.simulator.arm_torques())
 
     def save(self) -> LiberoSnapshot:
         """Everything needed to come back to this moment exactly."""

@@ -55,6 +55,7 @@ class TaskSimulator:
         self._hand = self._model.body(self._robot.robot_model.eef_name).id
         self._fingers = self._robot._ref_gripper_joint_pos_indexes
         self._arm = self._robot._ref_joint_pos_indexes
+        self._motors = self._robot._ref_joint_actuator_indexes
         joints = [joint for fixture in self._env.fixtures_dict.values() for joint in fixture.joints]
         self.fixture_joint_names: tuple[str, ...] = tuple(joints)
         self._fixture_joints = [int(self._model.joint(joint).qposadr[0]) for joint in joints]
@@ -132,6 +133,10 @@ class TaskSimulator:
     def arm_joints(self) -> Float[np.ndarray, "7"]:
         """The arm's joint angles in radians."""
         return self._data.qpos[self._arm].copy()
+
+    def arm_torques(self) -> Float[np.ndarray, "7"]:
+        """What the arm's motors exerted last, N m."""
+        return self._data.actuator_force[self._motors].copy()
 
     def fixture_joints(self) -> Float[np.ndarray, " J"]:
         """How far drawers (metres), doors and knobs (radians) are, in the order of ``fixture_joint_names``."""

@@ -1,29 +1,30 @@
 """Runs schedulers over seeds in parallel processes; a run that was killed goes on where it stopped."""
 
 import hashlib
-import json
 from collections.abc import Iterable, Sequence
 from concurrent.futures import as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from speedup_patch.artefacts import read_json, write_json, write_text_atomically
-from speedup_patch.data import EpisodeResult, decisions_from_json
+from speedup_patch.data import EpisodeResult
 from speedup_patch.envs import make_env
 from speedup_patch.errors import DecisionError, InputError
 from speedup_patch.evaluation.compare import SchedulerSummary, summarise
+from speedup_patch.evaluation.episodes import drop_cut_line, episode_line, read_episodes
 from speedup_patch.evaluation.floor import Floor, run_floor
-from speedup_patch.evaluation.rollout import trace_episode
+from speedup_patch.evaluation.rollout import run_episode, trace_episode
 from speedup_patch.evaluation.schedulers import schedule_policy
+from speedup_patch.evaluation.seconds import Clock, check_latencies
 from speedup_patch.evaluation.table import markdown
 from speedup_patch.evaluation.traces import write_trace
 from speedup_patch.interfaces import Env
 from speedup_patch.patch import ScheduledPolicy
 from speedup_patch.policies import load_policy
 from speedup_patch.reporting import Report, silent
-from speedup_patch.robots import Robot
 from speedup_patch.workers import worker_pool
 
 SEEDS_PER_TASK = 5
@@ -40,8 +41,11 @@ class EvaluationConfig:
     schedulers: tuple[str, ...]
     episodes: int
     first_seed: int = 0
+    latencies: tuple[float, ...] = ()
+    """Seconds per call of the policy that are simulated too; every scheduler also runs without."""
 
     def __post_init__(self) -> None:
+        check_latencies(self.latencies)
         if self.episodes < 1:
             raise InputError(f"at least one episode is needed, not {self.episodes}")
         if len(set(self.schedulers)) != len(self.schedulers):
@@ -51,6 +55,11 @@ class EvaluationConfig:
     def seeds(self) -> range:
         return range(self.first_seed, self.first_seed + self.episodes)
 
+    @property
+    def simulated(self) -> tuple[float, ...]:
+        """Every latency that is run, rising, the first of them none."""
+        return tuple(sorted({0.0, *self.latencies}))
+
 
 @dataclass(frozen=True)
 class EvaluationResult:
@@ -58,6 +67,7 @@ class EvaluationResult:
 
     config: EvaluationConfig
     schedulers: dict[str, SchedulerSummary]
+    clock: Clock
     floor: Floor | None
     """What is possible at best; None without the successes of base, or without their traces."""
 
@@ -69,6 +79,7 @@ class EvaluationResult:
             "policy": self.config.policy,
             "episodes": self.config.episodes,
             "first_seed": self.config.first_seed,
+            **asdict(self.clock),
             "schedulers": {name: asdict(summary) for name, summary in self.schedulers.items()},
             "floor": asdict(self.floor) if self.floor else None,
         }
@@ -79,49 +90,69 @@ def evaluate(
 ) -> EvaluationResult:
     """Runs what ``out`` does not hold yet, writes every episode as it ends, and returns the table.
 
-    With ``traces``, every episode that runs also leaves its trace in ``out``.
+    With ``traces``, every episode that runs without latency also leaves its trace in ``out``.
     """
-    robot = _load_once(config)
+    env = _load_once(config)
+    clock = Clock(env.robot.control_hz, env.max_steps)
     out.mkdir(parents=True, exist_ok=True)
     _refuse_other_run(config, out)
     episodes_file = out / "episodes.jsonl"
-    _drop_cut_line(episodes_file)
-    done = read_episodes(episodes_file)
-    missing = [
-        (spec, [seed for seed in config.seeds if seed not in {r.seed for r in done.get(spec, [])}])
-        for spec in config.schedulers
-    ]
-    tasks = [
-        (spec, seeds[i : i + SEEDS_PER_TASK]) for spec, seeds in missing for i in range(0, len(seeds), SEEDS_PER_TASK)
-    ]
-    total = config.episodes * len(config.schedulers)
-    finished = total - sum(len(seeds) for _, seeds in tasks)
+    drop_cut_line(episodes_file)
+    tasks = _missing_tasks(config, episodes_file)
+    total = config.episodes * len(config.schedulers) * len(config.simulated)
+    finished = total - sum(len(task.seeds) for task in tasks)
     with episodes_file.open("a") as file:
         for spec, results in _run_tasks(config, tasks, processes, out if traces else None):
-            for result in results:
-                file.write(json.dumps({"scheduler": spec, **asdict(result)}) + "\n")
+            file.writelines(episode_line(spec, result) for result in results)
             file.flush()
             finished += len(results)
             report("evaluation", finished, total, {})
-    everything = read_episodes(episodes_file)
-    chosen = {
-        spec: sorted((r for r in everything[spec] if r.seed in config.seeds), key=lambda r: r.seed)
-        for spec in config.schedulers
-    }
-    successes = [result.seed for result in chosen.get("base", []) if result.success]
+    chosen = {latency: _chosen_episodes(config, episodes_file, latency) for latency in config.simulated}
+    immediate = chosen.pop(0.0)
+    successes = [result.seed for result in immediate.get("base", []) if result.success]
     patches = [path for spec in config.schedulers if (path := named_path(spec))]
-    floor = run_floor(out, robot, successes, patches)
-    result = EvaluationResult(config, summarise(chosen, np.random.default_rng(0)), floor)
+    floor = run_floor(out, env.robot, successes, patches)
+    summaries = summarise(immediate, np.random.default_rng(0), clock, chosen)
+    result = EvaluationResult(config, summaries, clock, floor)
     write_json(out / "results.json", result.to_json())
     write_text_atomically(out / "table.md", markdown(result.schedulers))
     return result
 
 
-def _load_once(config: EvaluationConfig) -> Robot:
-    """The environment's robot; finds a wrong environment, policy or scheduler before any process is started."""
+def _load_once(config: EvaluationConfig) -> Env:
+    """The environment; finds a wrong environment, policy or scheduler before any process is started."""
     worker = _Worker(config.env, config.policy, None)
     worker.load_all(config.schedulers)
-    return worker.env.robot
+    return worker.env
+
+
+class _Task(NamedTuple):
+    """Some episodes of one scheduler, for one process."""
+
+    spec: str
+    latency: float
+    seeds: list[int]
+
+
+def _missing_tasks(config: EvaluationConfig, episodes_file: Path) -> list[_Task]:
+    """What the file does not hold yet."""
+    tasks: list[_Task] = []
+    for latency in config.simulated:
+        done = read_episodes(episodes_file, latency)
+        for spec in config.schedulers:
+            finished = {result.seed for result in done.get(spec, [])}
+            seeds = [seed for seed in config.seeds if seed not in finished]
+            tasks += [_Task(spec, latency, seeds[i : i + SEEDS_PER_TASK]) for i in range(0, len(seeds), SEEDS_PER_TASK)]
+    return tasks
+
+
+def _chosen_episodes(config: EvaluationConfig, episodes_file: Path, latency: float) -> dict[str, list[EpisodeResult]]:
+    """The episodes that were asked for, in the order of the seeds."""
+    everything = read_episodes(episodes_file, latency)
+    return {
+        spec: sorted((r for r in everything[spec] if r.seed in config.seeds), key=lambda r: r.seed)
+        for spec in config.schedulers
+    }
 
 
 def _refuse_other_run(config: EvaluationConfig, out: Path) -> None:
@@ -160,34 +191,6 @@ def content_digest(spec: str) -> str | None:
     return digest.hexdigest()
 
 
-def read_episodes(path: Path) -> dict[str, list[EpisodeResult]]:
-    """Every whole line of an episodes file; a last line that is not whole, or not yet, is left out."""
-    results: dict[str, list[EpisodeResult]] = {}
-    for number, line in enumerate(_whole_lines(path), start=1):
-        try:
-            record = json.loads(line)
-            decisions = decisions_from_json(record.pop("decisions"))
-            spec = record.pop("scheduler")
-            results.setdefault(spec, []).append(EpisodeResult(**record, decisions=decisions))
-        except (json.JSONDecodeError, KeyError, TypeError) as error:
-            raise InputError(f"{path}, line {number} is damaged: {error}") from error
-        except InputError as error:
-            raise InputError(f"{path}, line {number} cannot be used: {error}; choose another --out") from error
-    return results
-
-
-def _whole_lines(path: Path) -> list[str]:
-    lines = path.read_text().splitlines(keepends=True) if path.exists() else []
-    return lines[:-1] if lines and not lines[-1].endswith("\n") else lines
-
-
-def _drop_cut_line(path: Path) -> None:
-    """A last line cut short by a kill is removed, so that lines can be appended; its episode is run again."""
-    whole = "".join(_whole_lines(path))
-    if path.exists() and path.read_text() != whole:
-        write_text_atomically(path, whole)
-
-
 class _Worker:
     """One process's environment and policies, made once and used for many episodes."""
 
@@ -207,12 +210,15 @@ class _Worker:
             self.loaded[spec] = schedule_policy(spec, self.policy, self.env.robot)
         return self.loaded[spec]
 
-    def run(self, spec: str, seeds: Sequence[int]) -> list[EpisodeResult]:
-        return [self._run_one(spec, seed) for seed in seeds]
+    def run(self, task: _Task) -> list[EpisodeResult]:
+        return [self._run_one(task.spec, task.latency, seed) for seed in task.seeds]
 
-    def _run_one(self, spec: str, seed: int) -> EpisodeResult:
+    def _run_one(self, spec: str, latency: float, seed: int) -> EpisodeResult:
+        policy = self.scheduled(spec)
         try:
-            result, trace = trace_episode(self.env, self.scheduled(spec), seed)
+            if latency > 0:
+                return run_episode(self.env, policy, seed, latency)
+            result, trace = trace_episode(self.env, policy, seed)
         except DecisionError as error:
             raise DecisionError(f"scheduler {spec}, seed {seed}: {error}") from error
         if self.traced:
@@ -228,20 +234,20 @@ def _start_worker(env: str, policy: str, traced: Path | None) -> None:
     _worker = _Worker(env, policy, traced)
 
 
-def _run_in_worker(spec: str, seeds: Sequence[int]) -> list[EpisodeResult]:
+def _run_in_worker(task: _Task) -> list[EpisodeResult]:
     assert _worker is not None
-    return _worker.run(spec, seeds)
+    return _worker.run(task)
 
 
 def _run_tasks(
-    config: EvaluationConfig, tasks: Sequence[tuple[str, list[int]]], processes: int, traced: Path | None
+    config: EvaluationConfig, tasks: Sequence[_Task], processes: int, traced: Path | None
 ) -> Iterable[tuple[str, list[EpisodeResult]]]:
     """Results in the order in which they finish; an error in any episode stops the run and is raised here."""
     if not tasks:
         return
     arguments = (config.env, config.policy, traced)
     with worker_pool(min(processes, len(tasks)), _start_worker, arguments) as pool:
-        futures = {pool.submit(_run_in_worker, spec, seeds): spec for spec, seeds in tasks}
+        futures = {pool.submit(_run_in_worker, task): task.spec for task in tasks}
         try:
             for future in as_completed(futures):
                 yield futures[future], future.result()

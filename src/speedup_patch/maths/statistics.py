@@ -1,6 +1,7 @@
 """Intervals and scores for the reports; each says what it answers when the data cannot tell."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -10,6 +11,9 @@ from scipy.optimize import root_scalar
 Interval = tuple[float, float]
 Estimate = tuple[float, float, float]
 """(estimate, lower end, upper end)."""
+
+RESAMPLES = 2000
+"""Of a bootstrap."""
 
 
 def wilson_interval(successes: int, n: int, confidence: float = 0.95) -> Interval:
@@ -25,9 +29,9 @@ def paired_speedup(
     steps: Float[np.ndarray, " n"],
     rng: np.random.Generator,
     confidence: float = 0.95,
-    resamples: int = 2000,
+    resamples: int = RESAMPLES,
 ) -> Estimate:
-    """sum(base_steps) / sum(steps) over seeds that both solved, with a bootstrap interval over seeds.
+    """sum(base_steps) / sum(steps) over seeds that both solved, with a bootstrap interval over seeds; steps or seconds.
 
     No seeds: all three are NaN. One seed: the interval is NaN, it would be a guess.
     """
@@ -39,10 +43,69 @@ def paired_speedup(
     if len(steps) == 1:
         return speedup, math.nan, math.nan
     drawn = rng.integers(len(steps), size=(resamples, len(steps)))
-    ratios = base_steps[drawn].sum(axis=1) / steps[drawn].sum(axis=1)
+    return speedup, *_ends(base_steps[drawn].sum(axis=1) / steps[drawn].sum(axis=1), confidence)
+
+
+def ratio_over_groups(
+    above: Sequence[Float[np.ndarray, " _"]],
+    below: Sequence[Float[np.ndarray, " _"]],
+    rng: np.random.Generator,
+    confidence: float = 0.95,
+    resamples: int = RESAMPLES,
+) -> Interval:
+    """Interval of sum(above) / sum(below) where values come in groups: groups are drawn anew, and in every drawn group
+    its values. It says what other groups of the same kind would give, not only other seeds of these.
+
+    A mean is the ratio to an array of ones. Fewer than two groups with values: both ends are NaN.
+    """
+    return _ends(_resampled_ratios(above, below, rng, resamples), confidence)
+
+
+def mean_ratio_over_groups(
+    strata: Sequence[tuple[Sequence[Float[np.ndarray, " _"]], Sequence[Float[np.ndarray, " _"]]]],
+    rng: np.random.Generator,
+    confidence: float = 0.95,
+    resamples: int = RESAMPLES,
+) -> Interval:
+    """The same for the mean over several (above, below), such as suites: in each its groups are drawn anew."""
+    ratios = [_resampled_ratios(above, below, rng, resamples) for above, below in strata]
+    if not ratios or any(len(drawn) == 0 for drawn in ratios):
+        return math.nan, math.nan
+    return _ends(np.mean(ratios, axis=0), confidence)
+
+
+def _resampled_ratios(
+    above: Sequence[Float[np.ndarray, " _"]],
+    below: Sequence[Float[np.ndarray, " _"]],
+    rng: np.random.Generator,
+    resamples: int,
+) -> Float[np.ndarray, " R"]:
+    """The ratio in each resample; empty where there are fewer than two groups with values."""
+    groups = [(a, b) for a, b in zip(above, below, strict=True) if len(a)]
+    if any(len(a) != len(b) for a, b in groups):
+        raise ValueError("one pair of values per member of a group is needed")
+    if len(groups) < 2:
+        return np.zeros(0)
+    # times[r, g]: how often resample r draws group g; each time, the group's own members are drawn anew.
+    times = rng.multinomial(len(groups), np.full(len(groups), 1 / len(groups)), size=resamples)
+    totals = np.zeros((2, resamples))
+    for (a, b), often in zip(groups, times.T, strict=True):
+        counts = rng.multinomial(often * len(a), np.full(len(a), 1 / len(a)))
+        totals += counts @ a, counts @ b
+    return totals[0] / totals[1]
+
+
+def _ends(values: Float[np.ndarray, " R"], confidence: float) -> Interval:
+    if len(values) == 0:
+        return math.nan, math.nan
     tail = (1 - confidence) / 2
-    low, high = np.quantile(ratios, [tail, 1 - tail])
-    return speedup, float(low), float(high)
+    low, high = np.quantile(values, [tail, 1 - tail])
+    return float(low), float(high)
+
+
+def wider(first: Interval, second: Interval) -> Interval:
+    """The interval that covers both."""
+    return min(first[0], second[0]), max(first[1], second[1])
 
 
 def paired_success_difference(

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from speedup_patch.artefacts import read_json
-from speedup_patch.data import EpisodeResult, decisions_from_json
+from speedup_patch.data import EpisodeResult
 from speedup_patch.errors import InputError
 from speedup_patch.evaluation.compare import SchedulerSummary, summarise
+from speedup_patch.evaluation.episodes import episode_from_json
 from speedup_patch.evaluation.run import FORMAT_VERSION
 from speedup_patch.evaluation.traces import trace_file
 
@@ -88,18 +89,14 @@ def read_episodes(path: Path) -> tuple[dict[str, dict[int, EpisodeResult]], list
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else []
     for number, line in enumerate(lines, start=1):
         try:
-            record = json.loads(line)
-            decisions = decisions_from_json(record.pop("decisions"))
-            spec = str(record.pop("scheduler"))
-            result = EpisodeResult(
-                int(record["seed"]), bool(record["success"]), int(record["steps"]), decisions=decisions
-            )
+            spec, result = episode_from_json(json.loads(line))
         except InputError as error:
             raise InputError(f"{path}, line {number} cannot be used: {error}; run `sup eval` in a new --out") from error
         except (json.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError):
             bad.append(number)
             continue
-        episodes.setdefault(spec, {})[result.seed] = result
+        if result.latency == 0:  # an episode with latency has a line of its own; results.json sums them up
+            episodes.setdefault(spec, {})[result.seed] = result
     ordered = {spec: dict(sorted(results.items())) for spec, results in episodes.items()}
     if not bad:
         return ordered, []

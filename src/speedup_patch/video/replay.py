@@ -7,7 +7,7 @@ import numpy as np
 from speedup_patch.data import EpisodeResult
 from speedup_patch.envs import make_env
 from speedup_patch.errors import InputError
-from speedup_patch.evaluation.run import read_episodes
+from speedup_patch.evaluation.episodes import read_episodes
 from speedup_patch.evaluation.traces import read_trace, trace_file
 from speedup_patch.interfaces import Env
 
