@@ -60,6 +60,15 @@ def test_parts_are_measured_and_what_is_missing_is_said(config):
         ("fixed:2", 2.0),
     }
     assert float(rows[0]["speedup"]) == 1.0
+    assert float(rows[0]["speedup_100ms"]) == 1.0
+    assert float(rows[1]["seconds_0ms"]) == pytest.approx(float(rows[1]["steps"]) / 50)
+    assert float(rows[1]["seconds_200ms"]) > float(rows[1]["seconds_100ms"]) > float(rows[1]["seconds_0ms"])
+    assert float(rows[1]["throughput_0ms"]) > float(rows[1]["throughput_50ms"])
+    assert float(rows[1]["peak_joint_speed_ratio"]) > 1.0 == float(rows[0]["peak_joint_speed_ratio"])
+    text = (config.out / "main.md").read_text()
+    assert "speedup at 100 ms, reckoned" in text
+    assert "peak joint speed to rating" in text
+    assert "peak force to rating" not in text  # the servos' sheets tell no torque
     assert not (config.out / "epsilon.md").exists()
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from speedup_patch.bench.results import Layout, record, save_rows, write_markdown
+from speedup_patch.bench.results import FurtherTable, Layout, record, save_rows, write_markdown
 
 LAYOUT = Layout("main", "What this is.", {"suite": "{suite}", "scheduler": "{scheduler}", "speedup": "{speedup:.2f}x"})
 MADE = record("sup bench libero", range(3))
@@ -41,8 +41,8 @@ def test_what_the_data_cannot_tell_is_a_dash_and_empty_and_null(tmp_path, unknow
 
 def test_a_row_without_a_figure_has_a_dash_and_a_column_without_any_is_left_out():
     bare, whole = {"suite": "goal", "scheduler": "base"}, {"suite": "goal", "scheduler": "fixed:2", "speedup": 2.0}
-    assert write_markdown(LAYOUT, [whole, bare]).splitlines()[-1] == "| goal | base | - |"
-    assert write_markdown(LAYOUT, [bare]).splitlines()[-1] == "| goal | base |"
+    assert write_markdown(LAYOUT.columns, [whole, bare]).splitlines()[-1] == "| goal | base | - |"
+    assert write_markdown(LAYOUT.columns, [bare]).splitlines()[-1] == "| goal | base |"
 
 
 def test_a_row_that_is_not_measured_again_is_kept_with_the_command_that_made_it(tmp_path):
@@ -65,3 +65,19 @@ def test_rows_of_other_seeds_policies_or_versions_are_not_kept(tmp_path, other):
     save_rows(tmp_path, keyed, "goal", [{"scheduler": "b", "speedup": 3.0}], [], other)
     found = json.loads((tmp_path / "main.json").read_text())["suites"]["goal"]["rows"]
     assert [row["scheduler"] for row in found] == ["b"]
+
+
+def test_further_tables_hold_what_some_row_knows_and_no_more(tmp_path):
+    columns = {"suite": "{suite}", "scheduler": "{scheduler}", "peak": "{peak:.1f} rad/s", "force": "{force:.0f}"}
+    layout = replace(LAYOUT, further=(FurtherTable("Stress.", columns),))
+    row = {"suite": "goal", "scheduler": "base", "speedup": 1.0}
+    save_rows(tmp_path, layout, "goal", [row | {"peak": None}], [], MADE)
+    assert "Stress." not in (tmp_path / "main.md").read_text()
+    save_rows(tmp_path, layout, "goal", [row | {"peak": 2.0, "force": None}, row], [], MADE)
+    _, _, further = (tmp_path / "main.md").read_text().partition("\n\nStress.\n\n")
+    assert further.splitlines() == [
+        "| suite | scheduler | peak |",
+        "| --- | --- | ---: |",
+        "| goal | base | 2.0 rad/s |",
+        "| goal | base | - |",
+    ]

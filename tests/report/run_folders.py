@@ -1,14 +1,16 @@
 """Run folders to report on, made up without a simulator."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
 
-from speedup_patch.data import Decision, EpisodeResult
+from speedup_patch.data import Decision, EpisodeResult, Stress
 from speedup_patch.evaluation.compare import summarise
+from speedup_patch.evaluation.episodes import episode_line
 from speedup_patch.evaluation.run import FORMAT_VERSION
+from speedup_patch.evaluation.seconds import Clock
 from speedup_patch.evaluation.traces import Trace, pad_rows, write_trace
 from speedup_patch.robots import ALOHA
 
@@ -56,14 +58,17 @@ def write_run(
     contents: dict[str, str] | None = None,
     results: bool = True,
     traces: bool = False,
+    clock: Clock | None = None,
+    delayed: dict[float, dict[str, list[EpisodeResult]]] | None = None,
 ) -> Path:
-    """Writes a folder as ``sup eval`` leaves it."""
+    """Writes a folder as ``sup eval`` leaves it, or without a ``clock`` as it did before it counted seconds."""
     folder.mkdir(parents=True)
     (folder / "run.json").write_text(json.dumps({"env": env, "policy": policy, "contents": contents or {}}))
-    lines = [json.dumps({"scheduler": spec, **asdict(result)}) for spec, ran in schedulers.items() for result in ran]
-    (folder / "episodes.jsonl").write_text("".join(line + "\n" for line in lines))
+    everything = [schedulers, *(delayed or {}).values()]
+    lines = [episode_line(spec, result) for part in everything for spec, ran in part.items() for result in ran]
+    (folder / "episodes.jsonl").write_text("".join(lines))
     if results:
-        found = summarise(schedulers, np.random.default_rng(0))
+        found = summarise(schedulers, np.random.default_rng(0), clock, delayed)
         seeds = [result.seed for ran in schedulers.values() for result in ran]
         document = {
             "format_version": FORMAT_VERSION,
@@ -72,6 +77,7 @@ def write_run(
             "episodes": len(set(seeds)),
             "first_seed": min(seeds),
         }
+        document |= asdict(clock) if clock else {}
         document["schedulers"] = {spec: asdict(summary) for spec, summary in found.items()}
         (folder / "results.json").write_text(json.dumps(document))
     if traces:
@@ -88,3 +94,26 @@ def three_schedulers(patch: str = "my.patch", seeds: int = 6) -> dict[str, list[
         "fixed:2": [episode(seed, 2, success=seed != 3) for seed in range(seeds)],
         patch: [episode(seed, 4, reason="unfamiliar state") for seed in range(seeds)],
     }
+
+
+CLOCK = Clock(50.0, 900)
+
+
+def felt(rate: int) -> Stress:
+    """What an episode at this rate might do to a machine whose forces are not known."""
+    return Stress(float(rate), rate / 2, 10.0 * rate**2, 100.0 * rate**3, None, None)
+
+
+def write_timed_run(folder: Path) -> Path:
+    """Three schedulers whose episodes tell of stress, at once and waiting for a policy that takes 0.1 s."""
+    rates = {"base": 1, "fixed:2": 2, "my.patch": 4}
+    immediate = {
+        spec: [replace(result, stress=felt(rates[spec])) for result in ran] for spec, ran in three_schedulers().items()
+    }
+    waited = {spec: [_waiting(result) for result in ran] for spec, ran in immediate.items()}
+    return write_run(folder, immediate, clock=CLOCK, delayed={0.1: waited})
+
+
+def _waiting(result: EpisodeResult) -> EpisodeResult:
+    stalled = 5 * len(result.decisions)
+    return replace(result, latency=0.1, stalled=stalled, steps=result.steps + stalled)

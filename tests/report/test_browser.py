@@ -129,7 +129,9 @@ def test_it_opens_from_disk_without_errors_requests_or_sideways_scrolling(browse
 def test_the_table_shows_the_numbers_of_results_json(browser, page, run_folder):
     browser.open(page)
     published = json.loads((run_folder / "results.json").read_text())["schedulers"]
-    rows = {row.get_attribute("data-scheduler"): row for row in browser.find("table.results tbody tr[data-scheduler]")}
+    rows = {
+        row.get_attribute("data-scheduler"): row for row in browser.find("table[data-run] tbody tr[data-scheduler]")
+    }
     assert set(rows) == set(published)
     for spec, row in rows.items():
         cells = {cell.get_attribute("data-key"): cell for cell in row.find_elements("css selector", "td")}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from report.run_folders import episode, three_schedulers, write_run
+from report.run_folders import episode, three_schedulers, write_run, write_timed_run
 from speedup_patch.commands.report import report
 from speedup_patch.errors import InputError
 from speedup_patch.report import videos
@@ -67,6 +67,23 @@ def test_the_table_holds_exactly_the_figures_of_results_json(tmp_path):
         for key in ("success_rate", "success_difference", "steps_mean", "speedup", "rate_mean", "policy_calls"):
             assert float(row[key]) == published[spec][key]
         assert float(row["fallbacks"]) == sum(published[spec]["fallbacks"].values())
+
+
+def test_seconds_and_stress_have_tables_of_their_own_where_a_run_tells_them(tmp_path):
+    folder = write_timed_run(tmp_path / "run")
+    published = json.loads((folder / "results.json").read_text())["schedulers"]
+    page = page_of(folder, tmp_path=tmp_path)
+    for spec, row in page.cells.items():
+        for key, figures in published[spec]["latency"].items():
+            assert float(row[f"speedup_seconds {key}"]) == figures["speedup_seconds"]
+        for key in ("peak_joint_speed", "peak_joint_speed_rating_ratio", "acceleration_99_ratio", "jerk_ratio"):
+            assert float(row[key]) == published[spec]["stress"][key]
+        assert "peak_force_ratio" not in row
+    assert "50 ms, reckoned" in page.text
+    assert "100 ms, reckoned" not in page.text
+    before = page_of(write_run(tmp_path / "before", three_schedulers()), tmp_path=tmp_path)
+    assert "Stress" not in before.text
+    assert "reckoned" not in before.text
 
 
 def test_the_page_asks_for_nothing_outside_itself(tmp_path):

@@ -1,10 +1,11 @@
 import json
+from dataclasses import asdict
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from report.run_folders import episode, three_schedulers, write_run
+from report.run_folders import episode, three_schedulers, write_run, write_timed_run
 from speedup_patch.errors import InputError
 from speedup_patch.report.reading import in_words, read_run
 
@@ -37,6 +38,22 @@ def test_a_scheduler_that_results_json_does_not_cover_is_computed(tmp_path):
     run = read_run(folder)
     assert run.summaries["fixed:2"].success_rate == removed["success_rate"]
     assert any("does not cover fixed:2" in note for note in run.missing)
+
+
+def test_seconds_and_stress_are_those_of_results_json(tmp_path):
+    folder = write_timed_run(tmp_path / "run")
+    published = json.loads((folder / "results.json").read_text())["schedulers"]
+    run = read_run(folder)
+    assert json.loads(json.dumps({spec: asdict(summary) for spec, summary in run.summaries.items()})) == published
+    assert [key for key, found in run.summaries["base"].latency.items() if found.reckoned] == ["0.05", "0.2"]
+    assert run.summaries["my.patch"].stress.peak_joint_speed_ratio == 4.0
+    assert all(result.latency == 0 for results in run.episodes.values() for result in results.values())
+    results = json.loads((folder / "results.json").read_text())
+    del results["schedulers"]["fixed:2"]
+    (folder / "results.json").write_text(json.dumps(results))
+    computed = read_run(folder).summaries["fixed:2"]
+    assert computed.latency["0.1"].reckoned
+    assert computed.latency["0.1"].seconds_mean == run.summaries["fixed:2"].latency["0.1"].seconds_mean
 
 
 def test_missing_seeds_and_a_missing_base_are_named(tmp_path):

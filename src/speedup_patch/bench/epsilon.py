@@ -2,7 +2,7 @@
 
 from speedup_patch.bench.config import BenchConfig
 from speedup_patch.bench.results import Layout, Row
-from speedup_patch.bench.runs import SUMMARY_COLUMNS, run_schedulers, summary_rows
+from speedup_patch.bench.runs import SUMMARY_COLUMNS, WHO, run_schedulers, summary_rows
 from speedup_patch.reporting import Report
 
 EPSILONS = (0.01, 0.015, 0.02)
@@ -11,7 +11,7 @@ LAYOUT = Layout(
     "epsilon",
     "The learned scheduler (sup) and greedy MPC (mpc) with patches that were trained with this tolerance, the largest "
     "deviation that counts as the same motion.",
-    {**dict(list(SUMMARY_COLUMNS.items())[:2]), "epsilon": "{epsilon:g}", **dict(list(SUMMARY_COLUMNS.items())[2:])},
+    WHO | {"epsilon": "{epsilon:g}"} | SUMMARY_COLUMNS,
 )
 
 
@@ -29,7 +29,7 @@ def measure(config: BenchConfig, suite: str, notes: list[str], report: Report) -
     if not specs:
         return []
     run = run_schedulers(config, suite, {"base": "base", **specs}, report)
-    rows = summary_rows(suite, run.episodes)
+    rows = summary_rows(suite, run.episodes, run.clock)
     return [
         row | {"scheduler": row["scheduler"].split()[0], "epsilon": tolerances.get(row["scheduler"])} for row in rows
     ]

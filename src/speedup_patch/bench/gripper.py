@@ -2,7 +2,7 @@
 
 from speedup_patch.bench.config import BenchConfig
 from speedup_patch.bench.results import Layout, Row
-from speedup_patch.bench.runs import SUMMARY_COLUMNS, run_schedulers, summary_rows
+from speedup_patch.bench.runs import SECONDS_TABLES, SUMMARY_COLUMNS, run_schedulers, summary_rows
 from speedup_patch.envs.libero_tasks import DOUBLE_GRIPPER
 from speedup_patch.reporting import Report
 
@@ -12,6 +12,7 @@ LAYOUT = Layout(
     "with the stock gripper and no merging around a flip of its command (dwell). Paired with base, stock gripper, on "
     "the same seeds.",
     SUMMARY_COLUMNS,
+    further=SECONDS_TABLES,
 )
 
 STOCK = {"base": "base", "fixed:2": "fixed:2", "dwell+fixed:2": "dwell+fixed:2"}
@@ -19,7 +20,8 @@ STOCK = {"base": "base", "fixed:2": "fixed:2", "dwell+fixed:2": "dwell+fixed:2"}
 
 def measure(config: BenchConfig, suite: str, notes: list[str], report: Report) -> list[Row]:
     """base, fixed:2, fixed:2 with the double gripper, dwell+fixed:2."""
-    stock = run_schedulers(config, suite, STOCK, report).episodes
+    run = run_schedulers(config, suite, STOCK, report)
+    stock = run.episodes
     double = run_schedulers(config, suite, {"fixed:2": "fixed:2"}, report, DOUBLE_GRIPPER).episodes
     together = {
         "base": stock["base"],
@@ -27,4 +29,4 @@ def measure(config: BenchConfig, suite: str, notes: list[str], report: Report) -
         "fixed:2, double gripper": double["fixed:2"],
         "dwell+fixed:2": stock["dwell+fixed:2"],
     }
-    return summary_rows(suite, together)
+    return summary_rows(suite, together, run.clock)

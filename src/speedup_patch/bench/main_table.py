@@ -1,12 +1,14 @@
 """The main table: every scheduler of a suite against the unpatched policy on the same seeds, and the physical floor."""
 
 import csv
+from dataclasses import asdict
 from pathlib import Path
 
 from speedup_patch.artefacts import read_json, write_text_atomically
 from speedup_patch.bench.config import BenchConfig
 from speedup_patch.bench.results import Layout, Row, comparable, record, write_csv
 from speedup_patch.bench.runs import (
+    SECONDS_TABLES,
     SUMMARY_COLUMNS,
     Run,
     find_limits,
@@ -27,6 +29,7 @@ LAYOUT = Layout(
     "every move at its limit and every stroke of the gripper in full.",
     {**SUMMARY_COLUMNS, "floor, steps": "{floor_steps:.0f}", "floor, speedup": "{floor_speedup:.2f}x"},
     key="scheduler",
+    further=SECONDS_TABLES,
 )
 
 
@@ -35,7 +38,7 @@ def measure(config: BenchConfig, suite: str, notes: list[str], report: Report) -
     run = run_schedulers(config, suite, config.specs(suite, ("base", *config.schedulers), notes), report)
     write_text_atomically(_episode_file(config, suite), write_csv(_with_earlier(config, suite, _episode_rows(run))))
     floor = _floor(config, suite, run)
-    rows = summary_rows(suite, run.episodes)
+    rows = summary_rows(suite, run.episodes, run.clock)
     return [row | floor | {"patch_sha256": content_digest(run.specs[row["scheduler"]])} for row in rows]
 
 
@@ -67,6 +70,7 @@ def _episode_rows(run: Run) -> list[Row]:
             "steps": result.steps,
             "rate": round(result.rate_mean, 4),
             "decisions": len(result.decisions),
+            **(asdict(result.stress) if result.stress else {}),
         }
         for label, episodes in run.episodes.items()
         for result in episodes

@@ -21,6 +21,15 @@ PACKAGES = ("numpy", "scipy", "onnxruntime", "mujoco", "robosuite", "hf-libero",
 
 
 @dataclass(frozen=True)
+class FurtherTable:
+    """A second table of the same rows: a sentence about it, and its columns as in a ``Layout``, the first two of which
+    say whose row it is."""
+
+    title: str
+    columns: Mapping[str, str]
+
+
+@dataclass(frozen=True)
 class Layout:
     """How a part's rows are written: the file's name, a sentence about them, and the columns of the Markdown table."""
 
@@ -30,6 +39,8 @@ class Layout:
     """Column title -> what is in it, written as for ``str.format`` with the row's names."""
     key: str | None = None
     """What tells a suite's rows apart where they can be measured one by one; None where all are measured together."""
+    further: tuple[FurtherTable, ...] = ()
+    """Written below, as far as any row has their figures."""
 
 
 def record(command: str, seeds: Sequence[int]) -> dict[str, Any]:
@@ -65,7 +76,9 @@ def save_rows(
     write_json(path, {"part": layout.name, "title": layout.title, "suites": suites})
     everything = [row for part in suites.values() for row in part["rows"]]
     write_text_atomically(out / f"{layout.name}.csv", write_csv(everything))
-    write_text_atomically(out / f"{layout.name}.md", f"{layout.title}\n\n{write_markdown(layout, everything)}")
+    tables = [(layout.title, layout.columns), *_measured_tables(layout, everything)]
+    text = "\n".join(f"{title}\n\n{write_markdown(columns, everything)}" for title, columns in tables)
+    write_text_atomically(out / f"{layout.name}.md", text)
 
 
 def replace_rows(earlier: Sequence[Row], rows: Sequence[Row], key: str) -> list[Row]:
@@ -85,9 +98,20 @@ def write_csv(rows: Sequence[Row]) -> str:
     return text.getvalue()
 
 
-def write_markdown(layout: Layout, rows: Sequence[Row]) -> str:
+def _measured_tables(layout: Layout, rows: Sequence[Row]) -> list[tuple[str, Mapping[str, str]]]:
+    """(title, columns) of the further tables, without what no row knows."""
+    tables: list[tuple[str, Mapping[str, str]]] = []
+    for table in layout.further:
+        whose, figures = list(table.columns.items())[:2], list(table.columns.items())[2:]
+        known = [(head, template) for head, template in figures if any(_cell(template, row) != "-" for row in rows)]
+        if known:
+            tables.append((table.title, dict([*whose, *known])))
+    return tables
+
+
+def write_markdown(columns: Mapping[str, str], rows: Sequence[Row]) -> str:
     """The table with rounded figures, and a dash where the data cannot tell; a column nobody measured is left out."""
-    columns = {title: template for title, template in layout.columns.items() if _measured(template, rows)}
+    columns = {title: template for title, template in columns.items() if _measured(template, rows)}
     lines = [tuple(columns), ("---",) * 2 + ("---:",) * (len(columns) - 2)]
     lines += [tuple(_cell(template, row) for template in columns.values()) for row in rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)

@@ -7,6 +7,7 @@ from typing import Any
 
 from speedup_patch.artefacts import write_text_atomically
 from speedup_patch.errors import InputError
+from speedup_patch.evaluation.table import tasks_note
 from speedup_patch.report.configuration import (
     Facts,
     PatchCard,
@@ -28,7 +29,7 @@ from speedup_patch.report.labels import Style, is_patch, styles
 from speedup_patch.report.patches import FoundPatch, find_patches, judge_of
 from speedup_patch.report.payload import Json, run_payload, script_json
 from speedup_patch.report.reading import Run, read_run
-from speedup_patch.report.table import COLUMNS, Row, table_rows
+from speedup_patch.report.table import COLUMNS, FurtherTable, Row, further_tables, table_rows
 from speedup_patch.report.timelines import Traces, read_traces
 from speedup_patch.report.videos import VIDEO_BYTES, Video, make_videos
 
@@ -44,6 +45,9 @@ class RunView:
     number: int
     run: Run
     rows: list[Row]
+    further: list[FurtherTable]
+    """What people get beside steps."""
+    tasks_note: str
     highlights: list[Row]
     """The rows of the trained patches."""
     missing: list[str]
@@ -103,6 +107,8 @@ def _view(number: int, run: Run, drawn: Mapping[str, Style], share: float, video
         number=number,
         run=run,
         rows=rows,
+        further=further_tables(run.summaries, drawn),
+        tasks_note=tasks_note(run.summaries),
         highlights=[row for row in rows if is_patch(row.spec)],
         missing=[*run.missing, *_patch_notes(patches), *traces.unreadable, *shortened, *no_video],
         figures=_figures(number, run, traces, judge, drawn),

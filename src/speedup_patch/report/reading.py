@@ -14,7 +14,9 @@ from speedup_patch.errors import InputError
 from speedup_patch.evaluation.compare import SchedulerSummary, summarise
 from speedup_patch.evaluation.episodes import episode_from_json
 from speedup_patch.evaluation.run import FORMAT_VERSION
+from speedup_patch.evaluation.seconds import Clock
 from speedup_patch.evaluation.traces import trace_file
+from speedup_patch.report.summaries import summary_from_json
 
 Episodes = Mapping[str, Mapping[int, EpisodeResult]]
 """Scheduler -> seed -> how the episode went."""
@@ -65,7 +67,7 @@ def read_run(folder: Path) -> Run:
     episodes, damaged = read_episodes(folder / "episodes.jsonl")
     results = read_json(documents["results.json"]) if "results.json" in documents else {}
     published = _published(results, folder)
-    summaries = {**published, **_computed(episodes, published)}
+    summaries = {**published, **_computed(episodes, published, _clock(results))}
     missing = (*damaged, *_missing(folder, episodes, published, "results.json" in documents))
     run = Run(
         folder=folder,
@@ -137,39 +139,23 @@ def _published(results: Mapping[str, Any], folder: Path) -> dict[str, SchedulerS
     if results and results.get("format_version") != FORMAT_VERSION:
         raise InputError(f"{folder / 'results.json'} is of an older release; run `sup eval` again in a new --out")
     try:
-        return {spec: _summary_from_json(figures) for spec, figures in results.get("schedulers", {}).items()}
+        return {spec: summary_from_json(figures) for spec, figures in results.get("schedulers", {}).items()}
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"{folder / 'results.json'} is damaged: {error!r}") from error
 
 
-def _summary_from_json(figures: Mapping[str, Any]) -> SchedulerSummary:
-    def number(key: str) -> float | None:
-        return None if figures.get(key) is None else float(figures[key])
-
-    def interval(key: str) -> tuple[float, float] | None:
-        ends = figures.get(key)
-        return None if ends is None else (float(ends[0]), float(ends[1]))
-
-    return SchedulerSummary(
-        episodes=int(figures["episodes"]),
-        successes=int(figures["successes"]),
-        success_rate=float(figures["success_rate"]),
-        success_interval=interval("success_interval") or (0.0, 1.0),
-        steps_mean=number("steps_mean"),
-        speedup=number("speedup"),
-        speedup_interval=interval("speedup_interval"),
-        success_difference=number("success_difference"),
-        success_difference_interval=interval("success_difference_interval"),
-        rate_mean=float(figures["rate_mean"]),
-        policy_calls=float(figures["policy_calls"]),
-        fallbacks={str(reason): int(count) for reason, count in figures.get("fallbacks", {}).items()},
-    )
+def _clock(results: Mapping[str, Any]) -> Clock | None:
+    """What the evaluation says of its control steps; None in files that were written before it did."""
+    hz, limit = results.get("control_hz"), results.get("max_steps")
+    return Clock(float(hz), limit) if isinstance(hz, int | float) and hz > 0 and isinstance(limit, int) else None
 
 
-def _computed(episodes: Episodes, published: Mapping[str, SchedulerSummary]) -> dict[str, SchedulerSummary]:
+def _computed(
+    episodes: Episodes, published: Mapping[str, SchedulerSummary], clock: Clock | None
+) -> dict[str, SchedulerSummary]:
     """Summaries of the schedulers that results.json does not mention, from their episodes."""
     ran = {spec: tuple(results.values()) for spec, results in episodes.items()}
-    found = summarise(ran, np.random.default_rng(0))
+    found = summarise(ran, np.random.default_rng(0), clock)
     return {spec: summary for spec, summary in found.items() if spec not in published}
 
 

@@ -1,9 +1,11 @@
-"""The table of a run: one row per scheduler, intervals under the figures, the best of each column marked."""
+"""The tables of a run: one row per scheduler, intervals under the figures, the best of each column marked."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from speedup_patch.evaluation.compare import Interval, SchedulerSummary
+from speedup_patch.evaluation.seconds import LatencySummary
+from speedup_patch.evaluation.table import STRESS, latency_title, stress_figures
 from speedup_patch.report.figures import TIMES
 from speedup_patch.report.labels import Style
 
@@ -60,6 +62,72 @@ def table_rows(summaries: Mapping[str, SchedulerSummary], styles: Mapping[str, S
     return [replace(row, cells=tuple(_mark(cell, best.get(cell.key)) for cell in row.cells)) for row in rows]
 
 
+@dataclass(frozen=True)
+class FurtherTable:
+    """What people get beside steps."""
+
+    title: str
+    caption: str
+    columns: tuple[str, ...]
+    rows: list[Row]
+
+
+def further_tables(summaries: Mapping[str, SchedulerSummary], styles: Mapping[str, Style]) -> list[FurtherTable]:
+    """Seconds by latency, and stress, as far as the run tells them."""
+    tables = [_seconds_table(summaries, styles), _stress_table(summaries, styles)]
+    return [table for table in tables if len(table.columns) > 0]
+
+
+def _seconds_table(summaries: Mapping[str, SchedulerSummary], styles: Mapping[str, Style]) -> FurtherTable:
+    keys = list(dict.fromkeys(key for summary in summaries.values() for key in summary.latency))
+    rows = [
+        Row(spec, styles[spec], tuple(_latency_cell(key, summary.latency.get(key)) for key in keys))
+        for spec, summary in summaries.items()
+    ]
+    return FurtherTable(
+        "Seconds",
+        "Speedup in seconds against the unpatched policy, by how long every call of the policy takes while the robot "
+        "holds still; below, its 95% interval, the seconds of a success, and successes per hour of trying, a failure "
+        "taking the whole time limit. Reckoned: from steps and calls, not simulated.",
+        tuple(latency_title(key, summaries) for key in keys),
+        rows,
+    )
+
+
+def _latency_cell(key: str, summary: LatencySummary | None) -> Cell:
+    name = f"speedup_seconds {key}"
+    if summary is None:
+        return Cell(name, None, "")
+    ends = summary.speedup_seconds_interval_over_tasks or summary.speedup_seconds_interval
+    seconds = _number(summary.seconds_mean, "{:.1f} s")
+    details = (_interval(ends), seconds, f"{summary.throughput_per_hour:.0f} per hour")
+    return Cell(
+        name,
+        summary.speedup_seconds,
+        _number(summary.speedup_seconds, "{:.2f}" + TIMES),
+        ", ".join(part for part in details if part),
+    )
+
+
+def _stress_table(summaries: Mapping[str, SchedulerSummary], styles: Mapping[str, Style]) -> FurtherTable:
+    figures = {spec: stress_figures(summary.stress) for spec, summary in summaries.items()}
+    measured = [key for key in STRESS if any(found[key] is not None for found in figures.values())]
+    rows = [
+        Row(
+            spec,
+            styles[spec],
+            tuple(Cell(key, found[key], _number(found[key], STRESS[key][1].replace("x", TIMES))) for key in measured),
+        )
+        for spec, found in figures.items()
+    ]
+    return FurtherTable(
+        "Stress",
+        "What an episode does to the joints of the arms, mean over episodes; ratios to base are on the same seeds.",
+        tuple(STRESS[key][0] for key in measured),
+        rows,
+    )
+
+
 def _best(rows: Sequence[Row], key: str) -> float | None:
     values = [cell.value for row in rows for cell in row.cells if cell.key == key and cell.value is not None]
     return BEST[key](values) if values and min(values) != max(values) else None
@@ -70,24 +138,27 @@ def _mark(cell: Cell, best: float | None) -> Cell:
 
 
 def _cells(summary: SchedulerSummary) -> tuple[Cell, ...]:
-    difference = summary.success_difference
+    difference, over = summary.success_difference, summary.over_tasks
     fallbacks = sum(summary.fallbacks.values())
     return (
         Cell(
             "success_rate",
             summary.success_rate,
             f"{summary.successes}/{summary.episodes}",
-            _interval(summary.success_interval),
+            _interval(over.success if over else summary.success_interval),
         ),
         Cell(
-            "speedup", summary.speedup, _number(summary.speedup, "{:.2f}" + TIMES), _interval(summary.speedup_interval)
+            "speedup",
+            summary.speedup,
+            _number(summary.speedup, "{:.2f}" + TIMES),
+            _interval(over.speedup if over else summary.speedup_interval),
         ),
         Cell("steps_mean", summary.steps_mean, _number(summary.steps_mean, "{:.0f}")),
         Cell(
             "success_difference",
             difference,
             "" if difference is None else signed(difference),
-            _signed_interval(summary.success_difference_interval),
+            _signed_interval(over.success_difference if over else summary.success_difference_interval),
         ),
         Cell("rate_mean", summary.rate_mean, f"{summary.rate_mean:.2f}"),
         Cell("policy_calls", summary.policy_calls, f"{summary.policy_calls:.1f}"),
