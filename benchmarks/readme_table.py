@@ -5,6 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from speedup_patch.bench.config import LIBERO_SUITES
+from speedup_patch.evaluation.seconds import LATENCIES
+from speedup_patch.maths.statistics import Estimate
+from suite_means import SuiteMeans, read_episodes, suite_means
 
 RESULTS = Path(__file__).parent / "results"
 NAMES = {
@@ -50,37 +53,93 @@ def cells(summary: dict[str, Any]) -> str:
     return f"{success} | {summary['steps_mean']:.0f} | {summary['speedup']:.2f}x ({slow:.2f}-{fast:.2f})"
 
 
-def libero_cells(rows: list[dict[str, Any] | None]) -> str:
+def seconds_cells(summary: dict[str, Any]) -> str:
+    """Calls, speedup in seconds and successes per hour of one scheduler at every latency that was asked for."""
+    parts = [f"{summary['policy_calls']:.1f}"]
+    for found in summary["latency"].values():
+        low, high = found["speedup_seconds_interval"]
+        parts.append(f"{found['speedup_seconds']:.2f}x ({low:.2f}-{high:.2f}), {found['throughput_per_hour']:.0f}/h")
+    return " | ".join(parts)
+
+
+def stress_cells(stress: dict[str, float | None]) -> str:
+    """What one scheduler does to the joints, as ratios to the unpatched policy and to the robot's ratings."""
+    ratios = ("peak_joint_speed_ratio", "peak_joint_speed_rating_ratio", "acceleration_99_ratio", "jerk_ratio")
+    known = [stress[name] for name in (*ratios, "peak_force_ratio")]
+    return " | ".join("-" if value is None else f"{value:.2f}x" for value in known)
+
+
+def print_aloha_further(task: str, found: dict[str, dict[str, Any]]) -> None:
+    """Seconds and stress of one task, where its results have them."""
+    names = {spec.format(task=task): name for spec, name in NAMES.items()}
+    if all("latency" in found[spec] for spec in names):
+        heads = [
+            f"{1000 * float(key):g} ms{', reckoned' if entry['reckoned'] else ''}"
+            for key, entry in found["base"]["latency"].items()
+        ]
+        cells = {names[spec]: seconds_cells(found[spec]) for spec in names}
+        print_table([f"{task}, in seconds", "calls", *heads], cells)
+    if all("stress" in found[spec] for spec in names):
+        heads = ["peak speed to base", "to rating", "99% of accelerations", "99% of jerks", "peak force"]
+        print_table([f"{task}, stress", *heads], {names[spec]: stress_cells(found[spec]["stress"]) for spec in names})
+
+
+def print_table(heads: list[str], rows: dict[str, str]) -> None:
+    """A table of its own, after an empty line."""
+    print(f"\n| {' | '.join(heads)} |\n{'|---' * len(heads)}|")
+    for name, cells in rows.items():
+        print(f"| {name} | {cells} |")
+
+
+def libero_cells(rows: list[dict[str, Any] | None], means: SuiteMeans | None) -> str:
     """Every suite's success and speedup of one scheduler, and their means where all suites have been measured."""
     each = [f"{row['successes']}/{row['episodes']}, {row['speedup']:.2f}x" if row else "-" for row in rows]
-    known = [row for row in rows if row]
-    if len(known) < len(rows):
+    if means is None:
         return " | ".join([*each, "-", "-"])
-    success, speedup = (sum(row[name] for row in known) / len(known) for name in ("success", "speedup"))
-    return " | ".join([*each, f"{100 * success:.1f}%", f"{speedup:.2f}x"])
+    success, *ends = (100 * share for share in means.success)
+    return " | ".join([*each, f"{success:.1f}% ({ends[0]:.1f}-{ends[1]:.1f})", speedup_cell(means.speedups[0])])
+
+
+def speedup_cell(estimate: Estimate) -> str:
+    """A speedup with its interval."""
+    return f"{estimate[0]:.2f}x ({estimate[1]:.2f}-{estimate[2]:.2f})"
+
+
+def libero_seconds_cells(means: SuiteMeans) -> str:
+    """Calls of one scheduler, and at every latency its speedup in seconds and its successes per hour."""
+    at = [f"{speedup_cell(s)}, {per_hour:.0f}/h" for s, per_hour in zip(means.speedups, means.per_hour, strict=True)]
+    return " | ".join([f"{means.calls:.1f}", *at])
 
 
 def print_libero(folder: str) -> None:
-    """One row per scheduler, LIBERO's suites side by side."""
-    found = json.loads((RESULTS / folder / "main.json").read_text())["suites"]
-    rows = {suite: {row["scheduler"]: row for row in found[suite]["rows"]} for suite in LIBERO_SUITES}
+    """One row per scheduler, LIBERO's suites side by side; then their means in seconds, from steps and calls."""
+    suites = json.loads((RESULTS / folder / "main.json").read_text())["suites"]
+    rows = {suite: {row["scheduler"]: row for row in suites[suite]["rows"]} for suite in LIBERO_SUITES}
+    episodes = read_episodes(RESULTS / folder)
+    means = {spec: suite_means(episodes["base"], found) for spec, found in episodes.items()}
     print("| | " + " | ".join(LIBERO_SUITES) + " | mean success | mean speedup |")
     print("|---" * 7 + "|")
     for spec, name in LIBERO_NAMES.items():
         if any(spec in rows[suite] for suite in LIBERO_SUITES):
-            print(f"| {name} | {libero_cells([rows[suite].get(spec) for suite in LIBERO_SUITES])} |")
+            print(f"| {name} | {libero_cells([rows[suite].get(spec) for suite in LIBERO_SUITES], means.get(spec))} |")
     floors = [rows[suite]["base"]["floor_speedup"] for suite in LIBERO_SUITES]
     print("| physical floor | " + " | ".join(f"{floor:.2f}x" for floor in floors) + f" | | {sum(floors) / 4:.2f}x |")
+    heads = ["mean of the suites, in seconds, reckoned", "calls", *(f"{1000 * latency:g} ms" for latency in LATENCIES)]
+    known = {name: means[spec] for spec, name in LIBERO_NAMES.items() if spec in means}
+    print_table(heads, {name: libero_seconds_cells(found) for name, found in known.items()})
 
 
 def main() -> None:
-    """ALOHA: one row per scheduler, both tasks side by side; then LIBERO, and what each part is worth there."""
+    """ALOHA: one row per scheduler, both tasks side by side, then each in seconds; then LIBERO, and what each part is
+    worth there."""
     tasks = ("insertion", "transfer")
     found = {task: json.loads((RESULTS / f"aloha_{task}" / "results.json").read_text())["schedulers"] for task in tasks}
     print("| | " + " | ".join(f"{task}: success | steps | speedup" for task in tasks) + " |")
     print("|---" * 7 + "|")
     for spec, name in NAMES.items():
         print(f"| {name} | " + " | ".join(cells(found[task][spec.format(task=task)]) for task in tasks) + " |")
+    for task in tasks:
+        print_aloha_further(task, found[task])
     for folder in ("libero", "ablation_libero"):
         print()
         print_libero(folder)
