@@ -71,7 +71,7 @@ def test_every_call_holds_the_last_target_for_as_long_as_it_takes(latency, waits
     np.testing.assert_array_equal(np.array(moving), np.array(at_once.sent))
 
 
-def test_motions_stop_while_grippers_stay_as_they_were_told():
+def test_holding_still_is_no_motion_the_same_targets_and_the_same_gripper_commands():
     held = DELTA_ROBOT.hold(np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, -1.0]))
     np.testing.assert_array_equal(held, [0, 0, 0, 0, 0, 0, -1.0])
     target = EPISODE.actions[3]
@@ -177,6 +177,10 @@ def test_intervals_draw_tasks_anew_where_a_run_has_several():
     assert width(at_once.speedup_seconds_interval_over_tasks) > 1.5 * width(at_once.speedup_seconds_interval)
     alone = summarise({"base": [replace(r, task="t0") for r in base]}, rng, CLOCK)["base"]
     assert alone.over_tasks is None
+    assert alone.intervals.success == alone.success_interval
+    assert summary.intervals is over
+    unknown = summarise({"base": [replace(base[0], task=""), *base[1:]]}, rng, CLOCK)["base"]
+    assert unknown.over_tasks is None
 
 
 def test_a_machine_that_moves_evenly_feels_no_acceleration():

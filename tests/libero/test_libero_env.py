@@ -220,3 +220,35 @@ def test_importing_asks_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path_factor
     subprocess.run([sys.executable, "-c", code], stdin=subprocess.DEVNULL, check=True, timeout=120)
     assert (home / ".cache/speedup_patch/libero/config.yaml").exists()
     assert not (home / ".libero").exists()
+
+
+def test_the_arm_stays_and_tells_what_it_feels() -> None:
+    env = make_libero("libero/spatial")
+    for seed in (0, 3):
+        start = env.reset(seed)["state"]
+        assert env.task_name == env.task.name
+        assert env.task_name.startswith("libero/spatial/")
+        before = env.machine()
+        for _ in range(10):
+            seen, _ = env.step(env.hold_action())
+        after = env.machine()
+        assert np.abs(seen["state"] - start).max() < 0.005
+        assert np.abs(after.joints - before.joints).max() < 0.02
+        assert after.forces is not None
+        assert after.joints.shape == after.forces.shape == (len(env.robot.rated_speeds),)
+        assert (0 < np.abs(after.forces).max() <= np.array(env.robot.rated_torques)).any()
+    env.close()
+
+
+def test_reading_the_machine_changes_nothing() -> None:
+    env = make_libero("libero/goal/0")
+    ends: list[Observation] = []
+    for read in (True, False):
+        env.reset(1)
+        for action in wander(30, seed=4):
+            seen, _ = env.step(action)
+            if read:
+                env.machine()
+        ends.append(seen)
+    assert_same(*ends)
+    env.close()

@@ -122,7 +122,7 @@ def _figures(summary: SchedulerSummary) -> Row:
 
 
 def _latency_figures(name: str, summary: LatencySummary) -> Row:
-    ends = summary.speedup_seconds_interval_over_tasks or summary.speedup_seconds_interval or UNKNOWN
+    ends = summary.interval or UNKNOWN
     return {
         f"successes_{name}": summary.successes,
         f"seconds_{name}": summary.seconds_mean,
@@ -192,7 +192,7 @@ SECONDS_TABLES = (
         },
     ),
 )
-"""What people get beside steps, under a table of schedulers."""
+"""What people get besides steps, under a table of schedulers."""
 
 
 def find_limits(config: BenchConfig, suite: str, traces: Iterable[Trace]) -> Limits:

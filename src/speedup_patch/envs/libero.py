@@ -122,7 +122,7 @@ class LiberoEnv:
         return self._observe(), solved
 
     def hold_action(self) -> Float[np.ndarray, " A"]:
-        """No motion, and the gripper told what it was told before the episode: to open."""
+        """No motion, and the gripper's command from before the episode: to open."""
         return SETTLE_ACTION.copy()
 
     def machine(self) -> MachineState:

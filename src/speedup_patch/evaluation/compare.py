@@ -60,6 +60,12 @@ class SchedulerSummary:
     a control step is not known."""
     stress: StressSummary = field(default_factory=StressSummary)
 
+    @property
+    def intervals(self) -> TaskIntervals:
+        """What tables and plots show: over tasks where there are several, otherwise over seeds."""
+        pooled = TaskIntervals(1, self.success_interval, self.success_difference_interval, self.speedup_interval)
+        return self.over_tasks or pooled
+
 
 def summarise(
     results: Results,

@@ -20,6 +20,8 @@ def interval_over_tasks(
     tasks: Sequence[str], above: Float[np.ndarray, " n"], below: Float[np.ndarray, " n"], rng: np.random.Generator
 ) -> Interval | None:
     """The interval of sum(above) / sum(below), one pair per episode, drawing tasks and then episodes within tasks; None
-    where the episodes are of fewer than two tasks."""
+    where the episodes are of fewer than two tasks, or the task of one is not known."""
+    if "" in tasks:
+        return None
     groups = [[i for i, task in enumerate(tasks) if task == name] for name in dict.fromkeys(tasks)]
     return known(ratio_over_groups([above[group] for group in groups], [below[group] for group in groups], rng))

@@ -53,6 +53,11 @@ class LatencySummary:
     reckoned: bool
     """True where the seconds follow from the steps and calls of episodes without latency; False where simulated."""
 
+    @property
+    def interval(self) -> Interval | None:
+        """What tables show of the speedup: over tasks where there are several, otherwise over seeds."""
+        return self.speedup_seconds_interval_over_tasks or self.speedup_seconds_interval
+
 
 @dataclass(frozen=True, eq=False)
 class _Timing:

@@ -34,7 +34,7 @@ def summary_rows(schedulers: Summaries) -> Rows:
 
 
 def further_tables(schedulers: Summaries) -> list[Table]:
-    """What people get beside steps: speed in seconds, successes per hour, stress; what nobody measured is left out."""
+    """What people get besides steps: speed in seconds, successes per hour, stress; what nobody measured is left out."""
     return [*seconds_tables(schedulers), *_stress_tables(schedulers)]
 
 
@@ -91,15 +91,12 @@ def _markdown_table(columns: Sequence[str], rows: Rows) -> str:
 
 
 def _cells(summary: SchedulerSummary) -> tuple[str, ...]:
-    over = summary.over_tasks
-    success = over.success if over else summary.success_interval
-    speed = over.speedup if over else summary.speedup_interval
     return (
         f"{summary.successes}/{summary.episodes}",
-        _interval(success),
+        _interval(summary.intervals.success),
         f"{summary.steps_mean:.0f}" if summary.steps_mean is not None else "-",
         f"{summary.speedup:.2f}x" if summary.speedup is not None else "-",
-        _interval(speed),
+        _interval(summary.intervals.speedup),
         f"{summary.rate_mean:.2f}",
     )
 
@@ -111,8 +108,7 @@ def _interval(ends: Interval | None) -> str:
 def _speedup_cell(summary: LatencySummary | None) -> str:
     if summary is None or summary.speedup_seconds is None:
         return "-"
-    ends = summary.speedup_seconds_interval_over_tasks or summary.speedup_seconds_interval
-    return f"{summary.speedup_seconds:.2f}x" + (f" ({_interval(ends)})" if ends else "")
+    return f"{summary.speedup_seconds:.2f}x" + (f" ({_interval(summary.interval)})" if summary.interval else "")
 
 
 def _seconds_cell(summary: LatencySummary | None) -> str:

@@ -98,8 +98,8 @@ def _pareto_point(spec: str, summary: SchedulerSummary, style: Style) -> Json:
         "name": plot_text(style.label),
         "x": [summary.speedup],
         "y": [summary.success_rate],
-        "error_x": error_bar(summary.speedup, summary.speedup_interval, style.color),
-        "error_y": error_bar(summary.success_rate, summary.success_interval, style.color),
+        "error_x": error_bar(summary.speedup, summary.intervals.speedup, style.color),
+        "error_y": error_bar(summary.success_rate, summary.intervals.success, style.color),
         "marker": marker(style),
         "hovertemplate": f"<b>{plot_text(spec)}</b><br>%{{x:.2f}}{TIMES} as fast<br>%{{y:.1%}} solved "
         f"({summary.successes} of {summary.episodes})<extra></extra>",

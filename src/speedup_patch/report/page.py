@@ -46,7 +46,7 @@ class RunView:
     run: Run
     rows: list[Row]
     further: list[FurtherTable]
-    """What people get beside steps."""
+    """What people get besides steps."""
     tasks_note: str
     highlights: list[Row]
     """The rows of the trained patches."""

@@ -64,7 +64,7 @@ def table_rows(summaries: Mapping[str, SchedulerSummary], styles: Mapping[str, S
 
 @dataclass(frozen=True)
 class FurtherTable:
-    """What people get beside steps."""
+    """What people get besides steps."""
 
     title: str
     caption: str
@@ -98,9 +98,8 @@ def _latency_cell(key: str, summary: LatencySummary | None) -> Cell:
     name = f"speedup_seconds {key}"
     if summary is None:
         return Cell(name, None, "")
-    ends = summary.speedup_seconds_interval_over_tasks or summary.speedup_seconds_interval
     seconds = _number(summary.seconds_mean, "{:.1f} s")
-    details = (_interval(ends), seconds, f"{summary.throughput_per_hour:.0f} per hour")
+    details = (_interval(summary.interval), seconds, f"{summary.throughput_per_hour:.0f} per hour")
     return Cell(
         name,
         summary.speedup_seconds,
@@ -138,27 +137,27 @@ def _mark(cell: Cell, best: float | None) -> Cell:
 
 
 def _cells(summary: SchedulerSummary) -> tuple[Cell, ...]:
-    difference, over = summary.success_difference, summary.over_tasks
+    difference, intervals = summary.success_difference, summary.intervals
     fallbacks = sum(summary.fallbacks.values())
     return (
         Cell(
             "success_rate",
             summary.success_rate,
             f"{summary.successes}/{summary.episodes}",
-            _interval(over.success if over else summary.success_interval),
+            _interval(intervals.success),
         ),
         Cell(
             "speedup",
             summary.speedup,
             _number(summary.speedup, "{:.2f}" + TIMES),
-            _interval(over.speedup if over else summary.speedup_interval),
+            _interval(intervals.speedup),
         ),
         Cell("steps_mean", summary.steps_mean, _number(summary.steps_mean, "{:.0f}")),
         Cell(
             "success_difference",
             difference,
             "" if difference is None else signed(difference),
-            _signed_interval(over.success_difference if over else summary.success_difference_interval),
+            _signed_interval(intervals.success_difference),
         ),
         Cell("rate_mean", summary.rate_mean, f"{summary.rate_mean:.2f}"),
         Cell("policy_calls", summary.policy_calls, f"{summary.policy_calls:.1f}"),

@@ -189,8 +189,8 @@ class Robot:
         return tuple(arm.gripper for arm in self.arms if arm.gripper is not None)
 
     def hold(self, action: Float[np.ndarray, " A"]) -> Float[np.ndarray, " A"]:
-        """What to send so that the robot stays where ``action`` has sent it: the same targets, no motion, and
-        grippers told the same."""
+        """The command that keeps the robot where ``action`` has sent it: the same targets, no motion, and the same
+        gripper commands."""
         moving = [group.mode == "delta" for group in self.actions for _ in group.names]
         return np.where(moving, np.zeros_like(action), action)
 
