@@ -6,7 +6,7 @@ import numpy as np
 
 from speedup_patch.bench.config import BenchConfig
 from speedup_patch.bench.results import Layout, Row
-from speedup_patch.bench.runs import SUMMARY_COLUMNS, run_schedulers, summary_rows
+from speedup_patch.bench.runs import SECONDS_TABLES, SUMMARY_COLUMNS, run_schedulers, summary_rows
 from speedup_patch.candidates import Retimings
 from speedup_patch.data import EpisodeResult
 from speedup_patch.errors import InputError
@@ -38,6 +38,7 @@ LAYOUT = Layout(
         "95% interval of the ratio": "{steps_to_ours_low:.3f} .. {steps_to_ours_high:.3f}",
     }
     | {title: cell for title, cell in SUMMARY_COLUMNS.items() if title not in _FIRST + _AGAINST_BASE},
+    further=SECONDS_TABLES,
 )
 
 
@@ -50,7 +51,7 @@ def measure(config: BenchConfig, suite: str, notes: list[str], report: Report) -
     against = against_ours(run.episodes)
     return [
         row | against[row["scheduler"]] | {"patch_sha256": content_digest(run.specs[row["scheduler"]])}
-        for row in summary_rows(suite, run.episodes)
+        for row in summary_rows(suite, run.episodes, run.clock)
     ]
 
 
