@@ -117,9 +117,8 @@ def _summarise(
     both = [(before, after) for before, after in pairs if before.success and after.success]
     before_steps, after_steps = (np.array([pair[side].steps for pair in both], dtype=float) for side in (0, 1))
     speedup, *ends = paired_speedup(before_steps, after_steps, rng)
-    difference, *difference_ends = paired_success_difference(
-        *(np.array([pair[side].success for pair in pairs], dtype=bool) for side in (0, 1))
-    )
+    outcomes = np.array([(before.success, after.success) for before, after in pairs], dtype=bool).reshape(-1, 2)
+    difference, *difference_ends = paired_success_difference(outcomes[:, 0], outcomes[:, 1])
     reasons = [decision.reason for result in episodes for decision in result.decisions if decision.reason]
     pooled = wilson_interval(len(successes), len(episodes))
     pooled_difference = (difference_ends[0], difference_ends[1]) if pairs else None
