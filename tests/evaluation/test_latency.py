@@ -126,7 +126,7 @@ def test_reckoned_equals_simulated_where_holding_still_changes_nothing(latency):
 
 
 def episode(seed, success, steps, calls=4, task="", stress=None):
-    decisions = tuple(Decision(number, 10, 5) for number in range(calls))
+    decisions = tuple(Decision(number, 10, 5, 10.0) for number in range(calls))
     return EpisodeResult(seed, success, steps, decisions, task=task, stress=stress)
 
 

@@ -48,9 +48,7 @@ def _run(env: Env, policy: ScheduledPolicy, seed: int, latency: float) -> "tuple
         if waits:
             stalled += world.send(repeat(world.holding(), waits))
         sent = world.send(actions)
-        decisions.append(
-            Decision(step, policy.last.original, sent, policy.last.done_after(sent), policy.last.reason)
-        )
+        decisions.append(Decision(step, policy.last.original, sent, policy.last.done_after(sent), policy.last.reason))
     result = EpisodeResult(
         seed,
         world.success,
