@@ -27,8 +27,8 @@ def failing(monkeypatch):
 
     def here(config, tasks, processes, traced):
         worker = run._Worker(config.env, config.policy, traced)
-        for spec, seeds in tasks:
-            yield spec, worker.run(spec, seeds)
+        for task in tasks:
+            yield task.spec, worker.run(task)
 
     monkeypatch.setattr(run, "_run_tasks", here)
     monkeypatch.setattr(
