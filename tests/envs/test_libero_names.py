@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from speedup_patch.envs import ENVS, make_env
-from speedup_patch.envs.collect import FIRST_SEED
 from speedup_patch.envs.libero import choose_start
 from speedup_patch.envs.libero_tasks import TASKS, parse_name
+from speedup_patch.envs.seeds import DEMONSTRATIONS, DEVELOPMENT, FRESH
 from speedup_patch.errors import InputError
 
 
@@ -42,15 +42,29 @@ def test_without_libero_the_extra_is_named() -> None:
         make_env("libero/spatial/0")
 
 
-seeds = st.integers(0, 50 * FIRST_SEED)
+seeds = st.integers(0, 50 * DEMONSTRATIONS)
 
 
-@given(evaluation=st.integers(0, FIRST_SEED - 1), demonstration=st.integers(FIRST_SEED, 50 * FIRST_SEED))
-def test_demonstrations_and_evaluation_never_share_an_initial_state(evaluation: int, demonstration: int) -> None:
-    initial = choose_start(TASKS[:10], evaluation).initial
-    assert initial is not None
-    assert 0 <= initial < 20
-    assert choose_start(TASKS[:10], demonstration).initial is None
+@given(
+    evaluation=st.integers(0, DEVELOPMENT - 1),
+    development=st.integers(DEVELOPMENT, DEMONSTRATIONS - 1),
+    other=st.integers(DEMONSTRATIONS, FRESH + DEMONSTRATIONS),
+)
+def test_no_two_purposes_share_an_initial_state(evaluation: int, development: int, other: int) -> None:
+    assert choose_start(TASKS[:10], evaluation).initial in range(20)
+    assert choose_start(TASKS[:10], development).initial in (None, *range(20, 50))
+    assert choose_start(TASKS[:10], other).initial is None
+
+
+def test_development_takes_the_states_that_evaluation_leaves_and_then_scenes_placed_anew() -> None:
+    starts = [choose_start(TASKS[:10], DEVELOPMENT + seed) for seed in range(310)]
+    as_they_are, anew = starts[:300], starts[300:]
+    assert {(start.task, start.initial) for start in as_they_are} == {
+        (task, initial) for task in TASKS[:10] for initial in range(20, 50)
+    }
+    assert not any(start.arm_noise.any() for start in as_they_are)
+    assert all(start.initial is None and start.arm_noise.any() for start in anew)
+    assert [start.task for start in anew] == list(TASKS[:10])
 
 
 def test_a_suites_seeds_visit_every_task_and_state_before_any_repeats() -> None:

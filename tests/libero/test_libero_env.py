@@ -10,13 +10,13 @@ import pytest
 pytest.importorskip("robosuite", reason="needs the LIBERO environment")
 
 from speedup_patch.envs import make_env
-from speedup_patch.envs.collect import FIRST_SEED
 from speedup_patch.envs.libero import LiberoEnv
 from speedup_patch.envs.libero_scene import SLOT_SIZE, SLOTS, environment_state_size, slot_names
 from speedup_patch.envs.libero_scripts import SCRIPTS
 from speedup_patch.envs.libero_setup import initial_states, prepare_libero, task_file
 from speedup_patch.envs.libero_simulator import SETTLE_ACTION, SETTLE_STEPS
 from speedup_patch.envs.libero_tasks import SUITE_FOLDERS, TASKS, LiberoTask, Suite
+from speedup_patch.envs.seeds import DEMONSTRATIONS
 from speedup_patch.errors import InputError
 from speedup_patch.interfaces import Env, Observation
 
@@ -91,7 +91,7 @@ def test_a_rollout_after_restore_is_bit_identical(name: str) -> None:
     snapshot = env.save()
     actions = wander(50, seed=2)
     first = [env.step(action) for action in actions]
-    env.reset(FIRST_SEED + 8)
+    env.reset(DEMONSTRATIONS + 8)
     env.step(actions[0])
     for simulator in (env, make_libero(name)):
         assert_same(simulator.restore(snapshot), simulator.restore(snapshot))
@@ -116,9 +116,9 @@ def test_the_same_seed_gives_the_same_start_and_leaves_numpys_generator_alone() 
 
 def test_every_demonstration_has_a_scene_of_its_own_and_the_same_one_again() -> None:
     env = make_libero("libero/long/0")
-    first, second = (env.reset(FIRST_SEED + seed)["environment_state"] for seed in (0, 1))
+    first, second = (env.reset(DEMONSTRATIONS + seed)["environment_state"] for seed in (0, 1))
     assert np.abs(first[:2] - second[:2]).max() > 1e-3, "the can stands where it stood"
-    np.testing.assert_array_equal(env.reset(FIRST_SEED)["environment_state"], first)
+    np.testing.assert_array_equal(env.reset(DEMONSTRATIONS)["environment_state"], first)
     stands = [env.reset(seed)["environment_state"][:3] for seed in range(5)]
     assert np.abs(first[:3] - np.mean(stands, axis=0)).max() < 0.1, "placed where the task has it"
 
@@ -128,7 +128,7 @@ def test_what_stands_on_furniture_is_placed_on_it(task: int) -> None:
     env = make_libero(f"libero/spatial/{task}")
     stands = np.mean([env.reset(seed)["environment_state"][:3] for seed in range(5)], axis=0)
     for seed in range(3):
-        assert np.abs(env.reset(FIRST_SEED + seed)["environment_state"][:3] - stands).max() < 0.06
+        assert np.abs(env.reset(DEMONSTRATIONS + seed)["environment_state"][:3] - stands).max() < 0.06
 
 
 def test_equals_liberos_own_environment_step_by_step() -> None:

@@ -8,11 +8,12 @@ import pytest
 pytest.importorskip("robosuite", reason="needs the LIBERO environment")
 
 from speedup_patch.envs import make_env, make_expert
-from speedup_patch.envs.collect import FIRST_SEED, LONGEST_SHARE, collect_demonstrations
+from speedup_patch.envs.collect import LONGEST_SHARE, collect_demonstrations
 from speedup_patch.envs.expert import Expert
 from speedup_patch.envs.libero import LiberoEnv
 from speedup_patch.envs.libero_hand import Hand
 from speedup_patch.envs.libero_scripts import SCRIPTS, shut_drawer
+from speedup_patch.envs.seeds import DEMONSTRATIONS
 from speedup_patch.errors import InputError
 
 pytestmark = pytest.mark.libero
@@ -48,7 +49,7 @@ def test_a_suites_demonstrations_take_turns_over_its_tasks() -> None:
     ]
     env = make_env("libero/object")
     for number, episode in enumerate(collected):
-        start = env.reset(FIRST_SEED + number)
+        start = env.reset(DEMONSTRATIONS + number)
         np.testing.assert_array_equal(episode.states[0], start["state"])
         np.testing.assert_array_equal(episode.extras["observation.environment_state"][0], start["environment_state"])
         strayed = np.abs(episode.extras["executed_action"] - episode.actions)
@@ -56,7 +57,7 @@ def test_a_suites_demonstrations_take_turns_over_its_tasks() -> None:
         assert not strayed[:, 6].any(), "the gripper's command is never disturbed"
 
 
-@pytest.mark.parametrize("first", [0, FIRST_SEED], ids=["evaluation", "demonstrations"])
+@pytest.mark.parametrize("first", [0, DEMONSTRATIONS], ids=["evaluation", "demonstrations"])
 def test_a_suite_leaves_out_tasks_without_an_expert(first: int) -> None:
     env = make_env("libero/goal")
     assert isinstance(env, LiberoEnv)

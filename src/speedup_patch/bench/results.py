@@ -13,6 +13,7 @@ from typing import Any
 
 from speedup_patch import __version__
 from speedup_patch.artefacts import read_json, write_json, write_text_atomically
+from speedup_patch.envs.seeds import common_scenes
 
 Row = dict[str, Any]
 """One line of a table: text, whole numbers, numbers, or None where the data cannot tell."""
@@ -44,14 +45,15 @@ class Layout:
 
 
 def record(command: str, seeds: Sequence[int]) -> dict[str, Any]:
-    """How figures were made: the command, the seeds and the versions of what takes part."""
+    """How figures were made: the command, the seeds, what those are for, and the versions of what takes part."""
     versions = {"speedup_patch": __version__, "python": platform.python_version()}
     for package in PACKAGES:
         try:
             versions[package] = version(package)
         except PackageNotFoundError:
             continue
-    return {"command": command, "seeds": [min(seeds), max(seeds)], "versions": versions}
+    made = {"command": command, "seeds": [min(seeds), max(seeds)], "scenes": common_scenes(seeds)}
+    return made | {"versions": versions}
 
 
 def comparable(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> bool:

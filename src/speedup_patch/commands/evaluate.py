@@ -32,7 +32,8 @@ def evaluate(
             a setting with-SETTING=VALUE:PATCH; changes are joined by +. A wrong name is answered with the right ones.
         out: Folder for the run; a run that was stopped goes on when called again.
         episodes: Episodes for every scheduler.
-        seed: First episode seed.
+        seed: First episode seed: 0 .. 49999 are evaluation scenes, 50000 .. 99999 development scenes, from 100000 on
+            those of demonstrations. The results say which.
         latency: Seconds that a call of the policy takes, such as 0,0.1: the world goes on meanwhile and the robot holds
             still. Nothing sleeps; what is not simulated is reckoned from steps and calls.
         processes: How many processes to use; all cores when not given.
@@ -64,7 +65,8 @@ def evaluate(
     if json:
         print_json(result.to_json())
     else:
-        terminal().print(text_table(COLUMNS, summary_rows(result.schedulers), f"{env}, {episodes} paired episodes"))
+        title = f"{env}, {episodes} paired episodes, {config.scenes} scenes"
+        terminal().print(text_table(COLUMNS, summary_rows(result.schedulers), title))
         if note := tasks_note(result.schedulers):
             print(note)
         for title, columns, rows in further_tables(result.schedulers):

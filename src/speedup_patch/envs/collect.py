@@ -12,15 +12,12 @@ from speedup_patch.data import Demonstrations, Episode
 from speedup_patch.envs import instruction, make_env, make_expert
 from speedup_patch.envs.expert import Expert
 from speedup_patch.envs.hand_motion import Shoves, SmoothNoise
+from speedup_patch.envs.seeds import collection_seeds
 from speedup_patch.errors import InputError
 from speedup_patch.interfaces import ChunkPolicy, Env, Observation
 from speedup_patch.policies import load_policy
 from speedup_patch.workers import worker_pool
 
-FIRST_SEED = 100_000
-"""Demonstrations start from environment seeds at or above this one; evaluation uses the seeds below it."""
-
-SEEDS_PER_COLLECTION = 100_000
 DISTURBANCE_MEMORIES = (12.0, 50.0)
 """Control steps over which the two halves of the disturbance forget: pushes, and offsets that last for a while."""
 
@@ -106,14 +103,11 @@ def collect_demonstrations(
     """``episodes`` successful demonstrations, the same ones for any number of processes; with ``policy`` (such as
     onnx:FILE), corrections of it. ``report`` is told how many of how many are done.
     """
-    if episodes < 1 or processes < 1 or seed < 0:
-        raise InputError(
-            f"collecting needs episodes >= 1, processes >= 1 and seed >= 0, not {episodes}, {processes} and {seed}"
-        )
+    if episodes < 1 or processes < 1:
+        raise InputError(f"collecting needs episodes >= 1 and processes >= 1, not {episodes} and {processes}")
     robot = make_env(env_name).robot
-    first = FIRST_SEED + SEEDS_PER_COLLECTION * seed
     tries = (3 if policy is None else TRIES_PER_CORRECTION) * episodes + 10
-    seeds = range(first, first + min(tries, SEEDS_PER_COLLECTION))
+    seeds = collection_seeds(seed)[:tries]
     kept: list[Episode] = []
     for episode in _attempts(partial(_attempt, env_name, policy), seeds, processes):
         if episode is not None:

@@ -7,19 +7,22 @@ import numpy as np
 from jaxtyping import Float
 
 from speedup_patch.data import MachineState
-from speedup_patch.envs.collect import FIRST_SEED
 from speedup_patch.envs.libero_scene import environment_state
 from speedup_patch.envs.libero_scripts import has_script
 from speedup_patch.envs.libero_setup import prepare_libero
 from speedup_patch.envs.libero_simulator import SETTLE_ACTION, SimulatorSnapshot, TaskSimulator
 from speedup_patch.envs.libero_tasks import MAX_STEPS, LiberoTask, parse_name
+from speedup_patch.envs.seeds import FIRST_SEEDS, scenes_of
 from speedup_patch.envs.stage import Stage
 from speedup_patch.errors import InputError
 from speedup_patch.interfaces import Observation
 from speedup_patch.robots import Robot, find_robot
 
 EVALUATION_STATES = 20
-"""Of LIBERO's 50 initial states per task, evaluation starts from 0 .. 19; demonstrations start from none of them."""
+"""Of LIBERO's 50 initial states per task, evaluation starts from 0 .. 19, development from the others, demonstrations
+from none."""
+
+INITIAL_STATES = 50
 
 ARM_NOISE = 0.02
 """Standard deviation (radians, every joint) by which starts vary that LIBERO's states alone would repeat: robosuite's
@@ -37,19 +40,22 @@ class Start:
 
 
 def choose_start(tasks: Sequence[LiberoTask], seed: int) -> Start:
-    """The start that a seed names.
+    """The start that a seed names (seeds.py says which are for what).
 
-    Seeds count the tasks first: seed s takes task s % n of n, and its s // n-th start. Seeds below ``FIRST_SEED``
-    evaluate: their starts are LIBERO's states 0 .. 19 as they are, then the same again with the arm moved at random.
-    Seeds from there on are for demonstrations: every one has a scene of its own, and the arm moved.
+    The seeds of a kind count the tasks first: the s-th takes task s % n of n, and its s // n-th start. Evaluation starts
+    from LIBERO's states 0 .. 19 as they are, then from the same again with the arm moved at random. Development starts
+    from states 20 .. 49 as they are, then from scenes placed anew with the arm moved. All other seeds have a scene
+    placed anew each.
     """
-    if seed < 0:
-        raise InputError(f"a LIBERO seed must not be negative, not {seed}")
-    evaluating = seed < FIRST_SEED
-    count, which = divmod(seed if evaluating else seed - FIRST_SEED, len(tasks))
-    as_it_is = evaluating and count < EVALUATION_STATES
-    noise = np.zeros(7) if as_it_is else np.random.default_rng(seed).normal(0.0, ARM_NOISE, 7)
-    return Start(tasks[which], count % EVALUATION_STATES if evaluating else None, noise)
+    scenes = scenes_of(seed)
+    count, which = divmod(seed - FIRST_SEEDS[scenes], len(tasks))
+    moved = np.random.default_rng(seed).normal(0.0, ARM_NOISE, 7)
+    if scenes == "evaluation":
+        noise = np.zeros(7) if count < EVALUATION_STATES else moved
+        return Start(tasks[which], count % EVALUATION_STATES, noise)
+    if scenes == "development" and count < INITIAL_STATES - EVALUATION_STATES:
+        return Start(tasks[which], EVALUATION_STATES + count, np.zeros(7))
+    return Start(tasks[which], None, moved)
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,9 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Float
 
+from speedup_patch.envs.libero_furniture import push_closed, slide_drawer, slide_plate, turn_knob
 from speedup_patch.envs.libero_hand import Hand, Motion, Pose, Target, turned
-from speedup_patch.envs.libero_skills import Grasp, over, pick_and_place, push_closed, slide_drawer, turn_knob
+from speedup_patch.envs.libero_skills import Grasp, over, pick_and_place, shifted
 from speedup_patch.envs.libero_tasks import LiberoTask
 from speedup_patch.errors import InputError
 
@@ -31,6 +32,8 @@ GRASPS: dict[str, Grasp] = {
     "white_yellow_mug": Grasp((0.048, 0.0, 0.085), across=Y),
     "milk": Grasp((0.0, 0.0, 0.02), across=X, hover=0.11),
     "orange_juice": Grasp((0.0, 0.0, 0.02), across=X, hover=0.11),
+    "moka_pot": Grasp((0.0, -0.07, 0.045), across=X, hover=0.12),
+    "black_book": Grasp((0.0, 0.012, 0.105), across=X),
 }
 """How each kind of thing is taken."""
 
@@ -62,12 +65,15 @@ def put(
     retreat: float = 0.08,
     grasp: Grasp | None = None,
     level: bool = False,
+    shift: tuple[float, float, float] = (0.0, 0.0, 0.0),
+    rotation: Float[np.ndarray, "3 3"] | None = None,
 ) -> Script:
-    """Picks a thing up and puts its origin ``lowest`` metres above that of ``goal``."""
+    """Picks a thing up and puts its origin ``lowest`` metres above that of ``goal`` and ``shift`` metres from there, the
+    hand turned to ``rotation``."""
 
     def script(hand: Hand) -> Motion:
-        taken = grasp or GRASPS[kind(name)]
-        return pick_and_place(hand, name, taken, over(hand, goal), clearance, lowest, height, retreat, level)
+        taken, place = grasp or GRASPS[kind(name)], shifted(over(hand, goal), np.array(shift))
+        return pick_and_place(hand, name, taken, place, clearance, lowest, height, retreat, level, rotation)
 
     return script
 
@@ -79,6 +85,16 @@ def one_after_the_other(*scripts: Script) -> Script:
         for number, part in enumerate(scripts):
             if not hand.achieved()[number]:
                 yield from part(hand)
+
+    return script
+
+
+def first_then(*scripts: Script) -> Script:
+    """Does one after the other, where the first are no goal of the task by themselves."""
+
+    def script(hand: Hand) -> Motion:
+        for part in scripts:
+            yield from part(hand)
 
     return script
 
@@ -150,16 +166,49 @@ SCRIPTS: dict[str, Script] = {
     "libero/goal/0": open_drawer(CABINET, "middle"),
     "libero/goal/1": put(BOWL, "flat_stove_1_cook_region", lowest=0.035),
     "libero/goal/2": put("wine_bottle_1", f"{CABINET}_top_side", lowest=0.012, height=0.25),
+    "libero/goal/3": first_then(
+        open_drawer(CABINET, "top"), put(BOWL, f"{CABINET}_top_region", lowest=0.0, height=0.28, clearance=0.12)
+    ),
     "libero/goal/4": put(BOWL, f"{CABINET}_top_side", lowest=0.012, height=0.28),
+    "libero/goal/5": lambda hand: slide_plate(hand, "plate_1", over(hand, "main_table_stove_front_region")),
     "libero/goal/6": put("cream_cheese_1", BOWL, lowest=0.07, clearance=0.1),
     "libero/goal/7": turn_on_stove,
     "libero/goal/8": put(BOWL, "plate_1"),
+    "libero/goal/9": put(
+        "wine_bottle_1",
+        "wine_rack_1_top_region",
+        lowest=0.01,
+        clearance=0.1,
+        height=0.3,
+        shift=(0.0, 0.0, 0.0),
+        rotation=turned(0.0, tilt=0.6),
+    ),
     "libero/long/0": one_after_the_other(into_basket("alphabet_soup_1"), into_basket("tomato_sauce_1", level=True)),
+    "libero/long/1": one_after_the_other(into_basket("cream_cheese_1"), into_basket("butter_1", level=True)),
+    "libero/long/2": one_after_the_other(
+        turn_on_stove, put("moka_pot_1", "flat_stove_1_cook_region", lowest=0.095, clearance=0.15)
+    ),
+    "libero/long/3": first_then(
+        put(BOWL, "white_cabinet_1_bottom_region", lowest=0.0, grasp=BOWL_IN_DRAWER, clearance=0.12, height=0.16),
+        shut_drawer("white_cabinet_1", "bottom"),
+    ),
     "libero/long/4": one_after_the_other(put("porcelain_mug_1", "plate_1"), put("white_yellow_mug_1", "plate_2")),
+    "libero/long/5": put(
+        "black_book_1",
+        "desk_caddy_1_back_contain_region",
+        lowest=-0.05,
+        clearance=0.13,
+        height=0.25,
+        rotation=turned(np.pi / 2),
+    ),
     "libero/long/6": one_after_the_other(
         put("porcelain_mug_1", "plate_1"), put("chocolate_pudding_1", "living_room_table_plate_right_region", 0.02)
     ),
     "libero/long/7": one_after_the_other(into_basket("alphabet_soup_1"), into_basket("cream_cheese_1", level=True)),
+    "libero/long/8": one_after_the_other(
+        put("moka_pot_1", "flat_stove_1_cook_region", lowest=0.095, clearance=0.17, shift=(-0.05, 0.0, 0.0)),
+        put("moka_pot_2", "flat_stove_1_cook_region", lowest=0.095, clearance=0.17, shift=(0.05, 0.0, 0.0)),
+    ),
 }
 """The script of every task that has one, by the task's name."""
 

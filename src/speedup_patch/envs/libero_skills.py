@@ -10,7 +10,6 @@ from speedup_patch.envs.libero_hand import (
     CAREFUL,
     CLOSED,
     OPEN,
-    REACH,
     TOP_SPEED,
     Goal,
     Hand,
@@ -22,15 +21,6 @@ from speedup_patch.envs.libero_hand import (
     shove_at,
     turned,
 )
-
-FIRM = 0.9
-"""Largest command of a push against something that resists, such as a knob."""
-
-KNOB_WIDTH = 0.012
-"""Metres by which a push may miss the middle of a knob's pointer: nearer to its axis no push turns it."""
-
-PRESSING = 0.5
-"""How hard a hand may be shoved that pulls or pushes something along."""
 
 HIGHEST_LEVEL = 0.12
 """Metres above where it hovers that a hand goes at most."""
@@ -159,12 +149,19 @@ def pick(hand: Hand, name: str, grasp: Grasp, height: float = 0.1, level: bool =
 
 
 def carry(
-    hand: Hand, name: str, grasp: Grasp, goal: Target, clearance: float, lowest: float
+    hand: Hand,
+    name: str,
+    grasp: Grasp,
+    goal: Target,
+    clearance: float,
+    lowest: float,
+    rotation: Float[np.ndarray, "3 3"] | None = None,
 ) -> Generator[Goal, None, bool]:
     """Takes the held thing, no lower than it is now, over the goal, and from ``clearance`` metres above it down to
     ``lowest``, or as low as it gets where something nearly there is in the way; False when it slipped out of the
-    hand."""
-    rotation, travel = hand.rotation, float(hand.see(name).position[2])
+    hand. The hand turns to ``rotation`` on the way, or stays as it is."""
+    rotation = hand.rotation if rotation is None else rotation
+    travel = float(hand.see(name).position[2])
     nearest, since = np.inf, 0
     for _ in range(250):
         place, thing = goal().position, hand.see(name).position
@@ -202,73 +199,17 @@ def pick_and_place(
     height: float = 0.1,
     retreat: float = 0.08,
     level: bool = False,
+    rotation: Float[np.ndarray, "3 3"] | None = None,
 ) -> Motion:
-    """Picks a thing up, unless the hand has it already, and puts its origin ``lowest`` metres above the goal; starts
-    over if it slips."""
+    """Picks a thing up, unless the hand has it already, and puts its origin ``lowest`` metres above the goal, the hand
+    then turned to ``rotation``; starts over if it slips."""
     while True:
         if not (holds(hand, name, grasp) and hand.opening < OPEN_WIDTH):
             yield from pick(hand, name, grasp, height, level)
-        if (yield from carry(hand, name, grasp, goal, clearance, lowest)):
+        if (yield from carry(hand, name, grasp, goal, clearance, lowest, rotation)):
             return (yield from release(hand, retreat))
 
 
 def over(hand: Hand, name: str) -> Target:
     """A target at another thing."""
     return lambda: hand.see(name)
-
-
-def grip_handle(hand: Hand, handle: Target, approach: float = 0.08) -> Motion:
-    """Comes at a handle along the direction in which the fingers point, and closes them on it."""
-
-    def before() -> Pose:
-        goal = handle()
-        return Pose(goal.position - approach * goal.rotation[:, 2], goal.rotation)
-
-    yield from hand.move(before, OPEN, within=0.015)
-    yield from hand.move(handle, OPEN, within=0.008, speed=CAREFUL, freedom=0.15, patience=60)
-    yield from close(hand, 12)
-
-
-def slide_drawer(hand: Hand, handle: Target, joint: str, goal: float, outwards: Float[np.ndarray, "3"]) -> Motion:
-    """Takes a drawer by its handle and pulls it along ``outwards`` until its joint is at ``goal`` metres or beyond."""
-    while hand.joint(joint) > goal:
-        yield from grip_handle(hand, handle)
-        for _ in range(60):
-            if hand.joint(joint) <= goal or np.linalg.norm(handle().position - hand.position) > 0.03:
-                break
-            wanted = Pose(hand.position + 0.04 * outwards, handle().rotation)
-            yield Goal(wanted, CLOSED, 0.7 * TOP_SPEED, 0.2, shove=PRESSING)
-        yield from hand.wait(OPEN, 8)
-        here = Pose(hand.position, hand.rotation)
-        yield from hand.move(fixed(here, 0.08 * outwards + above(0.05)), OPEN, within=0.02, freedom=0.4)
-
-
-def push_closed(hand: Hand, front: Target, joint: str, goal: float, inwards: Float[np.ndarray, "3"]) -> Motion:
-    """Shuts a drawer or door with closed fingers: from before its front, along ``inwards``, until its joint is at
-    ``goal`` or beyond."""
-    while hand.joint(joint) < goal:
-        yield from hand.move(shifted(front, above(0.12) - 0.09 * inwards), CLOSED, within=0.02, freedom=0.6)
-        yield from hand.move(shifted(front, -0.06 * inwards), CLOSED, within=0.02, freedom=0.6)
-        for _ in range(80):
-            if hand.joint(joint) >= goal:
-                break
-            pose = front()
-            wanted = Pose(pose.position + 0.06 * inwards, pose.rotation)
-            yield Goal(wanted, CLOSED, 0.7 * TOP_SPEED, 0.2, shove=PRESSING)
-
-
-def turn_knob(hand: Hand, beside: Target, beyond: Target, joint: str, goal: float) -> Motion:
-    """Turns a knob by pushing its pointer with closed fingers, from ``beside`` it towards ``beyond`` it, until its
-    joint is at ``goal`` radians; comes again where it is too far off the line to turn it."""
-    while hand.joint(joint) < goal:
-        yield from hand.move(shifted(beside, above(0.07)), CLOSED, within=0.02)
-        yield from descend(hand, beside, CLOSED, within=0.01, caution=8.0)
-        for _ in range(60):
-            start, end = beside().position, beyond().position
-            along = (end - start) / np.linalg.norm(end - start)
-            astray = start - hand.position - ((start - hand.position) @ along) * along
-            if hand.joint(joint) >= goal or np.linalg.norm(astray) > KNOB_WIDTH:
-                break
-            wanted = Pose(hand.position + REACH * FIRM * along + astray, beyond().rotation)
-            yield Goal(wanted, CLOSED, 1.0, 0.2, shove=PRESSING)
-        yield from lift(hand, 0.1)

@@ -12,6 +12,7 @@ import numpy as np
 from speedup_patch.artefacts import read_json, write_json, write_text_atomically
 from speedup_patch.data import EpisodeResult
 from speedup_patch.envs import make_env
+from speedup_patch.envs.seeds import Scenes, common_scenes
 from speedup_patch.errors import DecisionError, InputError
 from speedup_patch.evaluation.compare import SchedulerSummary, summarise
 from speedup_patch.evaluation.episodes import drop_cut_line, episode_line, read_episodes
@@ -50,6 +51,7 @@ class EvaluationConfig:
             raise InputError(f"at least one episode is needed, not {self.episodes}")
         if len(set(self.schedulers)) != len(self.schedulers):
             raise InputError(f"a scheduler is named twice: {' '.join(self.schedulers)}")
+        common_scenes(self.seeds)
 
     @property
     def seeds(self) -> range:
@@ -59,6 +61,11 @@ class EvaluationConfig:
     def simulated(self) -> tuple[float, ...]:
         """Every latency that is run, rising, the first of them none."""
         return tuple(sorted({0.0, *self.latencies}))
+
+    @property
+    def scenes(self) -> Scenes:
+        """What the seeds are for."""
+        return common_scenes(self.seeds)
 
 
 @dataclass(frozen=True)
@@ -80,6 +87,7 @@ class EvaluationResult:
             "episodes": self.config.episodes,
             "first_seed": self.config.first_seed,
             **asdict(self.clock),
+            "scenes": self.config.scenes,
             "schedulers": {name: asdict(summary) for name, summary in self.schedulers.items()},
             "floor": asdict(self.floor) if self.floor else None,
         }
