@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from speedup_patch.bench.config import LIBERO_SUITES
+from speedup_patch.bench.config import LIBERO_SUITES, SUITES
 from speedup_patch.evaluation.seconds import LATENCIES
 from speedup_patch.maths.statistics import Estimate
 from suite_means import SuiteMeans, read_episodes, suite_means
@@ -17,8 +17,8 @@ NAMES = {
     "fixed:4": "fixed 4",
     "dwell+fixed:4": "fixed 4 with gripper dwell",
     "speedcap:runs/bench/{task}.patch": "speed cap",
-    "mpc:runs/bench/{task}_paper.patch": "greedy MPC, paper's preset",
-    "runs/bench/{task}_paper.patch": "SuP, paper's preset",
+    "mpc:runs/bench/{task}_paper.patch": "greedy MPC, paper's BiGym preset",
+    "runs/bench/{task}_paper.patch": "SuP, paper's BiGym preset",
     "mpc:runs/bench/{task}.patch": "greedy MPC over our retimings",
     "runs/bench/{task}.patch": "**SuP, our defaults**",
 }
@@ -129,20 +129,39 @@ def print_libero(folder: str) -> None:
     print_table(heads, {name: libero_seconds_cells(found) for name, found in known.items()})
 
 
+def print_paper(family: str) -> None:
+    """The paper's rows with the tolerances chosen for them, suites side by side; nothing before they are measured."""
+    path = RESULTS / family / "paper.json"
+    if not path.exists():
+        return
+    found = json.loads(path.read_text())["suites"]
+    suites = [suite for suite in SUITES[family] if suite in found]
+    names = ("gripper", "kind", "world_model")
+    rows = {suite: {tuple(row[name] for name in names): row for row in found[suite]["rows"]} for suite in suites}
+    print("\n| gripper | | world model | " + " | ".join(suites) + " | mean success | mean speedup |")
+    print("|---" * (5 + len(suites)) + "|")
+    for key in dict.fromkeys(key for suite in suites for key in rows[suite]):
+        print(f"| {' | '.join(key)} | {libero_cells([rows[suite].get(key) for suite in suites])} |")
+
+
 def main() -> None:
     """ALOHA: one row per scheduler, both tasks side by side, then each in seconds; then LIBERO, and what each part is
-    worth there."""
+    worth there, and the paper's rows."""
     tasks = ("insertion", "transfer")
     found = {task: json.loads((RESULTS / f"aloha_{task}" / "results.json").read_text())["schedulers"] for task in tasks}
     print("| | " + " | ".join(f"{task}: success | steps | speedup" for task in tasks) + " |")
     print("|---" * 7 + "|")
     for spec, name in NAMES.items():
+        if any(spec.format(task=task) not in found[task] for task in tasks):
+            continue
         print(f"| {name} | " + " | ".join(cells(found[task][spec.format(task=task)]) for task in tasks) + " |")
     for task in tasks:
         print_aloha_further(task, found[task])
     for folder in ("libero", "ablation_libero"):
         print()
         print_libero(folder)
+    for family in SUITES:
+        print_paper(family)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ libero-env: $(LIBERO_READY)  ## Make the environment that runs LIBERO's simulato
 test-libero: $(LIBERO_READY)  ## Run the tests that need the real LIBERO
 	$(LIBERO_PYTHON) -m pytest -q -m libero tests/libero
 
-libero-experts: $(LIBERO_READY)  ## Measure the scripted experts on 20 initial states of every task
+libero-experts: $(LIBERO_READY)  ## Measure the scripted experts on 20 scenes of every task
 	$(LIBERO_PYTHON) benchmarks/libero_experts.py
 
 .PHONY: libero-env test-libero libero-experts

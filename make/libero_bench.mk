@@ -6,13 +6,15 @@ LIBERO_SUP = $(LIBERO_PYTHON) -c "from speedup_patch.cli import main; main()"
 LIBERO_TRAIN = $(BIN)/sup train $(LIBERO_RUNS)/$(1).npz --robot panda_libero --chunk 10$(if $(2), $(2)) --out $@
 LIBERO_DEMONSTRATIONS_spatial := 260
 LIBERO_DEMONSTRATIONS_object := 260
-LIBERO_DEMONSTRATIONS_goal := 240
-LIBERO_DEMONSTRATIONS_long := 320
+LIBERO_DEMONSTRATIONS_goal := 340
+LIBERO_DEMONSTRATIONS_long := 720
 LIBERO_CORRECTIONS_goal := $(LIBERO_RUNS)/goal_corrections.npz $(LIBERO_RUNS)/goal_7_corrections.npz
 LIBERO_CORRECTIONS_long := $(LIBERO_RUNS)/long_corrections.npz
-LIBERO_VARIANTS := .patch _paper.patch _gru.patch _mlp.patch
-LIBERO_PATCHES := $(foreach suite,$(LIBERO_SUITES),$(LIBERO_VARIANTS:%=$(LIBERO_RUNS)/$(suite)%)) \
-	$(patsubst %,$(LIBERO_RUNS)/long_eps%.patch,0.01 0.015 0.02)
+# The paper's presets, each with its own tolerance (0.015) and with the others that the paper considers.
+LIBERO_PAPER_VARIANTS := $(foreach preset,_paper _paper_velocity,$(preset).patch $(preset)_eps0.01.patch $(preset)_eps0.02.patch)
+LIBERO_PAPER_PATCHES := $(foreach suite,$(LIBERO_SUITES),$(LIBERO_PAPER_VARIANTS:%=$(LIBERO_RUNS)/$(suite)%))
+LIBERO_VARIANTS := .patch _gru.patch _mlp.patch
+LIBERO_PATCHES := $(foreach suite,$(LIBERO_SUITES),$(LIBERO_VARIANTS:%=$(LIBERO_RUNS)/$(suite)%))
 LIBERO_POLICIES := $(LIBERO_SUITES:%=src/speedup_patch/assets/act_libero_%.onnx)
 BENCH_LIBERO ?=
 
@@ -57,13 +59,26 @@ $(LIBERO_RUNS)/%_gru.patch: | $(READY) $(LIBERO_RUNS)/%.npz
 $(LIBERO_RUNS)/%_mlp.patch: | $(READY) $(LIBERO_RUNS)/%.npz
 	$(call LIBERO_TRAIN,$*,--world-model mlp)
 
-$(LIBERO_RUNS)/long_eps%.patch: | $(READY) $(LIBERO_RUNS)/long.npz
-	$(call LIBERO_TRAIN,long,--epsilon $*)
+$(LIBERO_RUNS)/%_paper_velocity.patch: | $(READY) $(LIBERO_RUNS)/%.npz
+	$(call LIBERO_TRAIN,$*,--preset libero-velocity)
 
-bench-libero: $(LIBERO_READY) | $(LIBERO_POLICIES) $(LIBERO_PATCHES)  ## Make the tables of LIBERO again: 100 paired seeds per suite
+# $(1): tolerance
+define libero_paper_tolerance
+$(LIBERO_RUNS)/%_paper_eps$(1).patch: | $(READY) $(LIBERO_RUNS)/%.npz
+	$$(call LIBERO_TRAIN,$$*,--preset libero --epsilon $(1))
+
+$(LIBERO_RUNS)/%_paper_velocity_eps$(1).patch: | $(READY) $(LIBERO_RUNS)/%.npz
+	$$(call LIBERO_TRAIN,$$*,--preset libero-velocity --epsilon $(1))
+endef
+$(foreach epsilon,0.01 0.02,$(eval $(call libero_paper_tolerance,$(epsilon))))
+
+bench-libero-paper: $(LIBERO_READY) | $(LIBERO_POLICIES) $(LIBERO_PAPER_PATCHES)  ## Make the paper's rows on LIBERO: tolerances on 100 development seeds, then 500 paired seeds per suite
+	$(LIBERO_SUP) bench libero --parts tuning paper epsilon $(BENCH_LIBERO)
+
+bench-libero: $(LIBERO_READY) | $(LIBERO_POLICIES) $(LIBERO_PATCHES) $(LIBERO_PAPER_PATCHES)  ## Make the tables of LIBERO again: 100 paired seeds per suite
 	$(LIBERO_SUP) bench libero $(BENCH_LIBERO)
 
 bench-libero-ablation: $(LIBERO_READY) | $(LIBERO_SUITES:%=$(LIBERO_RUNS)/%.patch)  ## Measure what each rule of the default is worth on LIBERO: 400 paired seeds per suite
 	$(LIBERO_SUP) bench libero --parts ablation --episodes 400 --out benchmarks/results/ablation_libero $(BENCH_LIBERO)
 
-.PHONY: bench-libero bench-libero-ablation
+.PHONY: bench-libero bench-libero-paper bench-libero-ablation

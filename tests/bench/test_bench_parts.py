@@ -8,13 +8,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from speedup_patch.bench import ablation, counterfactual, epsilon, phases, violations
+from speedup_patch.bench import ablation, counterfactual, phases, tuning, violations
 from speedup_patch.bench.config import BenchConfig
 from speedup_patch.bench.parts import PARTS, run_bench
 from speedup_patch.commands.bench import PART_NAMES, _command, bench
 from speedup_patch.commands.train import train
 from speedup_patch.data import EpisodeResult
 from speedup_patch.datasets import write_demonstrations
+from speedup_patch.envs.seeds import DEVELOPMENT
 from speedup_patch.errors import InputError
 from speedup_patch.evaluation.phases import PHASES
 from speedup_patch.reporting import silent
@@ -30,6 +31,9 @@ def config(tmp_path_factory):
     write_demonstrations(smooth_demonstrations(), work / "wander.npz")
     quick = {"preset": "bigym", "world_model": "mlp", "steps": 2, "tensorboard": False}
     train((work / "wander.npz",), robot="aloha", out=work / f"{SUITE}.patch", **quick)
+    quick |= {"preset": "real", "chunk": 24}
+    train((work / "wander.npz",), robot="aloha", out=work / f"{SUITE}_real.patch", **quick)
+    train((work / "wander.npz",), robot="aloha", out=work / f"{SUITE}_real_eps0.02.patch", epsilon=0.02, **quick)
     return BenchConfig(
         family="aloha",
         suites=(SUITE,),
@@ -47,7 +51,7 @@ def read_rows(config, part):
 
 
 def test_parts_are_measured_and_what_is_missing_is_said(config):
-    left_out = run_bench(config, ["gripper", "main", "epsilon"], "sup bench libero", silent)
+    left_out = run_bench(config, ["gripper", "main"], "sup bench libero", silent)
     assert [line.partition(":")[0] for line in left_out] == ["gripper, transfer", "main, transfer"]
     assert "+double_gripper" in left_out[0]
     assert "PAPER_PATCH left out: there is no" in left_out[1]
@@ -69,7 +73,6 @@ def test_parts_are_measured_and_what_is_missing_is_said(config):
     assert "speedup at 100 ms, reckoned" in text
     assert "peak joint speed to rating" in text
     assert "peak force to rating" not in text  # the servos' sheets tell no torque
-    assert not (config.out / "epsilon.md").exists()
 
 
 def test_a_second_call_goes_on_with_what_is_missing(config):
@@ -125,7 +128,7 @@ def test_violations_and_counterfactuals_of_every_world_model(config):
     again = counterfactual.measure(config, SUITE, notes, silent)
     shutil.rmtree(variant)
     assert notes == []
-    assert {row["model"] for row in foretold} == {row["model"] for row in compared} == {"default", "copy"}
+    assert {row["model"] for row in foretold} == {row["model"] for row in compared} == {"default", "copy", "real"}
     assert {row["measure"] for row in foretold} >= {"time_aligned", "cross_track"}
     assert {row["states"] for row in compared} == {"1x states", "accelerated states", "first chunks"}
     assert len(decisions) == len(counterfactual.DRIVEN)
@@ -135,12 +138,50 @@ def test_violations_and_counterfactuals_of_every_world_model(config):
         assert np.isfinite(row["mean_absolute_error"])
 
 
-def test_epsilon_runs_the_patches_that_are_there(config):
-    shutil.copytree(config.patch(SUITE), config.patch(SUITE, "eps0.01"))
-    notes: list[str] = []
-    rows = epsilon.measure(config, SUITE, notes, silent)
-    assert [(row["scheduler"], row["epsilon"]) for row in rows] == [("base", None), ("sup", 0.01), ("mpc", 0.01)]
-    assert len(notes) == 2
+def test_tolerances_are_chosen_on_development_scenes_and_the_papers_rows_run_with_them(config):
+    out = config.work / "paper"
+    left_out = run_bench(replace(config, out=out), ["paper"], "too early", silent)
+    assert "no tolerance has been chosen" in left_out[0]
+    left_out = run_bench(replace(config, out=out, episodes=1), ["tuning"], "sup bench aloha", silent)
+    assert left_out == [f"tuning, {SUITE}: SuP@0.04, real left out: no {SUITE}_real*.patch in {config.work} fits it"]
+    made = json.loads((out / "tuning.json").read_text())["suites"][SUITE]
+    assert made["scenes"] == "development"
+    assert made["seeds"] == [DEVELOPMENT, DEVELOPMENT]
+    measured = [(row["kind"], row["epsilon"]) for row in made["rows"]]
+    assert measured == [("mpc", 0.02), ("mpc", 0.03), ("mpc", 0.04), ("SuP", 0.02), ("SuP", 0.03)]
+    chosen = [(row["kind"], row["epsilon"]) for row in made["rows"] if row["chosen"] == "yes"]
+    assert [kind for kind, _ in chosen] == ["mpc", "SuP"]
+    assert run_bench(replace(config, out=out), ["paper"], "sup bench aloha", silent) == []
+    made = json.loads((out / "paper.json").read_text())["suites"][SUITE]
+    assert made["scenes"] == "evaluation"
+    assert [(row["kind"], row["epsilon"]) for row in made["rows"]] == [("base", None), ("fixed:2", None), *chosen]
+    assert (out / "paper.md").read_text().count(" stock ") == 4
+
+
+@pytest.mark.parametrize(
+    ("figures", "chosen"),
+    [
+        ([(0.97, 1.2), (0.965, 1.4), (0.94, 1.8)], 1),
+        ([(0.97, 1.4), (0.97, 1.4), (0.97, 1.2)], 0),
+        ([(0.0, None), (0.0, None)], 0),
+    ],
+    ids=["fastest within a point of the best", "the first of equals", "nothing ever succeeds"],
+)
+def test_the_fastest_of_those_that_are_nearly_as_safe_as_the_safest_is_chosen(figures, chosen):
+    rows = [{"success": success, "speedup": speedup} for success, speedup in figures]
+    assert tuning.choose(rows) is rows[chosen]
+
+
+def test_each_part_has_its_own_number_of_episodes_unless_one_is_asked_for():
+    config = BenchConfig()
+    assert {name: len(part.settled(config).seeds) for name, part in PARTS.items()} == {
+        **dict.fromkeys(PARTS, 100),
+        "paper": 500,
+        "epsilon": 500,
+    }
+    assert {len(part.settled(replace(config, episodes=7)).seeds) for part in PARTS.values()} == {7}
+    assert PARTS["tuning"].settled(config).seeds[0] == DEVELOPMENT
+    assert PARTS["tuning"].settled(replace(config, first_seed=DEVELOPMENT + 5)).seeds[0] == DEVELOPMENT + 5
 
 
 def test_an_ablation_pairs_every_row_with_the_patch_as_it_is(config, monkeypatch):

@@ -1,6 +1,7 @@
 """LIBERO's names and seeds, which need no LIBERO: which task, which initial state, and whether they are kept apart."""
 
 import importlib.util
+import json
 
 import numpy as np
 import pytest
@@ -8,10 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from speedup_patch.envs import ENVS, make_env
-from speedup_patch.envs.libero import choose_start
-from speedup_patch.envs.libero_tasks import TASKS, parse_name
+from speedup_patch.envs.libero import choose_start, suite_tasks
+from speedup_patch.envs.libero_scripts import SCRIPTS
+from speedup_patch.envs.libero_tasks import SUITE_FOLDERS, TASKS, Suite, parse_name
 from speedup_patch.envs.seeds import DEMONSTRATIONS, DEVELOPMENT, FRESH
 from speedup_patch.errors import InputError
+from speedup_patch.policies import load_policy
+from speedup_patch.policies.onnx import OnnxPolicy
 
 
 def test_every_listed_name_is_understood() -> None:
@@ -81,6 +85,26 @@ def test_a_seed_names_one_start(seed: int) -> None:
     first, second = choose_start(TASKS[:10], seed), choose_start(TASKS[:10], seed)
     assert (first.task, first.initial) == (second.task, second.initial)
     np.testing.assert_array_equal(first.arm_noise, second.arm_noise)
+
+
+@pytest.mark.parametrize("suite", SUITE_FOLDERS)
+def test_a_suite_is_evaluated_on_the_tasks_that_its_bundled_policy_was_trained_on(suite: Suite) -> None:
+    policy = load_policy(f"bundled:libero/{suite}")
+    assert isinstance(policy, OnnxPolicy)
+    name = parse_name(f"libero/{suite}")
+    for seed in (0, DEVELOPMENT, FRESH):
+        assert [task.instruction for task in suite_tasks(name, seed)] == json.loads(policy.metadata["tasks"])
+
+
+def test_demonstrations_take_turns_over_every_task_with_an_expert() -> None:
+    tasks = suite_tasks(parse_name("libero/long"), DEMONSTRATIONS)
+    assert [task.name for task in tasks] == [name for name in SCRIPTS if name.startswith("libero/long/")]
+    assert set(tasks) > set(suite_tasks(parse_name("libero/long"), 0))
+
+
+@pytest.mark.parametrize("seed", [0, DEVELOPMENT, DEMONSTRATIONS, FRESH])
+def test_a_task_that_is_asked_for_is_taken_whether_a_policy_knows_it_or_not(seed: int) -> None:
+    assert [task.name for task in suite_tasks(parse_name("libero/long/9"), seed)] == ["libero/long/9"]
 
 
 def test_negative_seeds_are_refused() -> None:

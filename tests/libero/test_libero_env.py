@@ -12,10 +12,9 @@ pytest.importorskip("robosuite", reason="needs the LIBERO environment")
 from speedup_patch.envs import make_env
 from speedup_patch.envs.libero import LiberoEnv
 from speedup_patch.envs.libero_scene import SLOT_SIZE, SLOTS, environment_state_size, slot_names
-from speedup_patch.envs.libero_scripts import SCRIPTS
 from speedup_patch.envs.libero_setup import initial_states, prepare_libero, task_file
 from speedup_patch.envs.libero_simulator import SETTLE_ACTION, SETTLE_STEPS
-from speedup_patch.envs.libero_tasks import SUITE_FOLDERS, TASKS, LiberoTask, Suite
+from speedup_patch.envs.libero_tasks import LEARNED, SUITE_FOLDERS, TASKS, LiberoTask, Suite
 from speedup_patch.envs.seeds import DEMONSTRATIONS
 from speedup_patch.errors import InputError
 from speedup_patch.interfaces import Env, Observation
@@ -102,8 +101,8 @@ def test_a_rollout_after_restore_is_bit_identical(name: str) -> None:
 
 
 def test_the_same_seed_gives_the_same_start_and_leaves_numpys_generator_alone() -> None:
-    experts = [name for name in SCRIPTS if name.startswith("libero/goal/")]
-    env, other = make_libero(experts[3]), make_libero("libero/goal")
+    learned = LEARNED["goal"]
+    env, other = make_libero(f"libero/goal/{learned[3]}"), make_libero("libero/goal")
     np.random.seed(5)
     expected = np.random.random()
     np.random.seed(5)
@@ -111,7 +110,7 @@ def test_the_same_seed_gives_the_same_start_and_leaves_numpys_generator_alone() 
     assert np.random.random() == expected
     env.reset(11)
     assert_same(first, env.reset(2))
-    assert_same(first, other.reset(2 * len(experts) + 3))
+    assert_same(first, other.reset(2 * len(learned) + 3))
 
 
 def test_every_demonstration_has_a_scene_of_its_own_and_the_same_one_again() -> None:

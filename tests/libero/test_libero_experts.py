@@ -57,20 +57,6 @@ def test_a_suites_demonstrations_take_turns_over_its_tasks() -> None:
         assert not strayed[:, 6].any(), "the gripper's command is never disturbed"
 
 
-@pytest.mark.parametrize("first", [0, DEMONSTRATIONS], ids=["evaluation", "demonstrations"])
-def test_a_suite_leaves_out_tasks_without_an_expert(first: int) -> None:
-    env = make_env("libero/goal")
-    assert isinstance(env, LiberoEnv)
-    experts = [name for name in SCRIPTS if name.startswith("libero/goal/")]
-    assert len(experts) < 10
-    seen = []
-    for number in range(len(experts)):
-        env.reset(first + number)
-        seen.append(env.task.name)
-    assert seen == experts
-    env.close()
-
-
 def test_tasks_without_an_expert_are_refused_by_name() -> None:
     env = make_env("libero/long/9")
     observation = env.reset(0)

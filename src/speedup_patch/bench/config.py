@@ -13,12 +13,11 @@ SCHEDULERS = (
     "speedcap:PATCH",
     "dwell+fixed:3",
     "dwell+fixed:4",
-    "mpc:PAPER_PATCH",
-    "PAPER_PATCH",
     "mpc:PATCH",
     "PATCH",
 )
-"""The schedulers of the main table; PATCH and PAPER_PATCH stand for the suite's patch and the paper's preset."""
+"""The schedulers of the main table; PATCH stands for the suite's patch, and PAPER_PATCH for that of the paper's preset,
+whose own table is the part ``paper``."""
 
 ROBOTS = {"libero": "panda_libero", "aloha": "aloha"}
 SUITES = {"libero": LIBERO_SUITES, "aloha": ("insertion", "transfer")}
@@ -32,7 +31,8 @@ class BenchConfig:
     family: str = "libero"
     suites: tuple[str, ...] = LIBERO_SUITES
     """Which of ``SUITES``."""
-    episodes: int = 100
+    episodes: int | None = None
+    """Per scheduler; each part's own number when None (parts.py)."""
     first_seed: int = 0
     schedulers: tuple[str, ...] = SCHEDULERS
     work: Path = Path("runs/libero")
@@ -49,15 +49,17 @@ class BenchConfig:
     def __post_init__(self) -> None:
         if self.family not in ROBOTS:
             raise InputError(f"unknown benchmark {self.family!r}; known benchmarks: {', '.join(ROBOTS)}")
-        if self.episodes < 1 or self.counterfactual_episodes < 1:
-            raise InputError(f"at least one episode is needed, not {min(self.episodes, self.counterfactual_episodes)}")
+        fewest = min(1 if self.episodes is None else self.episodes, self.counterfactual_episodes)
+        if fewest < 1:
+            raise InputError(f"at least one episode is needed, not {fewest}")
         if unknown := set(self.suites) - set(SUITES[self.family]):
             known = ", ".join(SUITES[self.family])
             raise InputError(f"unknown suites {', '.join(sorted(unknown))}; those of {self.family} are {known}")
 
     @property
     def seeds(self) -> range:
-        """The seeds of the episodes."""
+        """The seeds of the episodes, whose number a part has settled."""
+        assert self.episodes is not None
         return range(self.first_seed, self.first_seed + self.episodes)
 
     @property

@@ -1,12 +1,23 @@
 """All parts of a benchmark, and how they are run: one suite at a time, each saved before the next begins."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from speedup_patch.bench import ablation, counterfactual, epsilon, gripper, main_table, phases, violations
+from speedup_patch.bench import (
+    ablation,
+    counterfactual,
+    epsilon,
+    gripper,
+    main_table,
+    paper_table,
+    phases,
+    tuning,
+    violations,
+)
 from speedup_patch.bench.config import BenchConfig
 from speedup_patch.bench.results import Layout, Row, record, save_rows
 from speedup_patch.bench.runs import policy_digest
+from speedup_patch.envs.seeds import DEVELOPMENT
 from speedup_patch.errors import InputError
 from speedup_patch.reporting import Report, silent
 
@@ -21,12 +32,26 @@ class Part:
     layout: Layout
     suites: tuple[str, ...] | None = None
     """The only suites it is for."""
+    episodes: int = 100
+    """Episodes per scheduler, where the caller does not say how many."""
+    development: bool = False
+    """Whether numbers are chosen by it, so that it must not see evaluation scenes."""
 
+    def settled(self, config: BenchConfig) -> BenchConfig:
+        """The configuration with the episodes that this part runs."""
+        first = config.first_seed + (DEVELOPMENT if self.development and config.first_seed < DEVELOPMENT else 0)
+        return replace(config, episodes=config.episodes or self.episodes, first_seed=first)
+
+
+PAPERS_EPISODES = 500
+"""The paper's trials per LIBERO suite."""
 
 PARTS = {
     "main": Part(main_table.measure, main_table.LAYOUT),
     "gripper": Part(gripper.measure, gripper.LAYOUT),
-    "epsilon": Part(epsilon.measure, epsilon.LAYOUT, suites=("long",)),
+    "tuning": Part(tuning.measure, tuning.LAYOUT, development=True),
+    "paper": Part(paper_table.measure, paper_table.LAYOUT, episodes=PAPERS_EPISODES),
+    "epsilon": Part(epsilon.measure, epsilon.LAYOUT, suites=("long",), episodes=PAPERS_EPISODES),
     "violations": Part(violations.measure, violations.LAYOUT),
     "counterfactual": Part(counterfactual.measure, counterfactual.LAYOUT),
     "phases": Part(phases.measure, phases.LAYOUT),
@@ -44,13 +69,14 @@ def run_bench(config: BenchConfig, parts: Sequence[str], command: str, report: R
     everything: list[str] = []
     for name in parts:
         part = PARTS[name]
+        settled = part.settled(config)
         for suite in config.suites:
             if part.suites is not None and suite not in part.suites:
                 continue
             notes: list[str] = []
-            rows = _measure(part, config, suite, notes, _under(f"{name} {suite}", report))
+            rows = _measure(part, settled, suite, notes, _under(f"{name} {suite}", report))
             if rows:
-                made = record(command, config.seeds) | {"policy_sha256": policy_digest(config, suite)}
+                made = record(command, settled.seeds) | {"policy_sha256": policy_digest(config, suite)}
                 save_rows(config.out, part.layout, suite, rows, notes, made)
             everything += [f"{name}, {suite}: {note}" for note in notes]
     return everything

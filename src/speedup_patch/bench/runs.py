@@ -63,7 +63,7 @@ def run_schedulers(config: BenchConfig, suite: str, specs: Mapping[str, str], re
             config.env(suite) + change,
             config.policy_of(suite),
             tuple(here.values()),
-            config.episodes,
+            len(config.seeds),
             first_seed=config.first_seed,
         )
         clock = evaluate(wanted, folder, processes=config.processes, report=report).clock

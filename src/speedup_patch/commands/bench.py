@@ -11,7 +11,7 @@ import tyro
 from speedup_patch.bench.config import SCHEDULERS, SUITES
 from speedup_patch.commands.terminal import available_cores, print_json
 
-PAPER_PARTS = ("main", "gripper", "epsilon", "violations", "counterfactual", "phases")
+PAPER_PARTS = ("main", "gripper", "tuning", "paper", "epsilon", "violations", "counterfactual", "phases")
 PART_NAMES = (*PAPER_PARTS, "ablation")
 
 
@@ -21,7 +21,7 @@ def bench(
     suites: tuple[str, ...] | None = None,
     parts: tuple[str, ...] = PAPER_PARTS,
     schedulers: tuple[str, ...] = SCHEDULERS,
-    episodes: int = 100,
+    episodes: int | None = None,
     counterfactual_episodes: int = 10,
     seed: int = 0,
     work: Path | None = None,
@@ -36,12 +36,14 @@ def bench(
     Args:
         benchmark: Which simulator.
         suites: Of aloha insertion and transfer, of libero spatial, object, goal and long; all when not given.
-        parts: Any of main, gripper, epsilon, violations, counterfactual, phases and ablation.
+        parts: Any of main, gripper, tuning, paper, epsilon, violations, counterfactual, phases and ablation. The part
+            tuning chooses the paper's tolerances on development scenes, the part paper runs what it chose.
         schedulers: What the main table and the phases compare with base; PATCH and PAPER_PATCH are the suite's. Others
             keep the rows they have.
-        episodes: Episodes for every suite and scheduler, on the same seeds.
+        episodes: Episodes for every suite and scheduler, on the same seeds; when not given 100, and the paper's 500 for
+            the parts paper and epsilon.
         counterfactual_episodes: Episodes per driven rate in which true deviations are measured.
-        seed: First episode seed.
+        seed: First episode seed; the part tuning takes the first development seed, 50000, unless this is one.
         work: Folder with SUITE.patch, SUITE_paper.patch and so on; runs are kept in it. runs/BENCHMARK
             when not given.
         out: Folder for the tables: each part as CSV, JSON and Markdown. benchmarks/results/BENCHMARK when not given.

@@ -39,7 +39,8 @@ def train(
         reading: What is read.
         robot: Name of the robot, such as aloha, or a .toml file that describes it.
         out: Folder to write the patch to.
-        preset: default, or one of the paper's settings: bigym, libero, real.
+        preset: default, or one of the paper's settings: bigym, libero, real; libero-velocity is the paper's for LIBERO
+            with a world model that sees velocity.
         chunk: How many actions your policy predicts at a time.
         rates: Rates to choose from, such as 1,2,3,4.
         epsilon: Largest end-effector deviation that still counts as the same motion.

@@ -40,10 +40,9 @@ def collect_episode(
     rng: np.random.Generator,
     seed: int,
     policy: ChunkPolicy | None = None,
-    share: float = LONGEST_SHARE,
 ) -> Episode | None:
-    """One successful demonstration from the start that ``seed`` names, or None where the expert fails within this
-    share of the time limit.
+    """One successful demonstration from the start that ``seed`` names, or None where the expert fails within
+    ``LONGEST_SHARE`` of the time limit.
 
     Where there is a policy, it acts first, for a random while; None, too, where it needs no help.
     """
@@ -57,7 +56,7 @@ def collect_episode(
     shoves = Shoves(env.robot.action_size, SHOVE_GAP, SHOVE_STEPS, np.random.default_rng([seed, 1]))
     strength = rng.uniform(0.3, 1.3) / np.sqrt(len(noises))
     states, actions, executed, scenes = [], [], [], []
-    end = limit = int(share * env.max_steps)
+    end = limit = int(LONGEST_SHARE * env.max_steps)
     while len(states) < end:
         action = expert.act(observation)
         wander = strength * expert.tolerance() * sum(noise.sample() for noise in noises)

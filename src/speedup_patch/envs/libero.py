@@ -11,7 +11,7 @@ from speedup_patch.envs.libero_scene import environment_state
 from speedup_patch.envs.libero_scripts import has_script
 from speedup_patch.envs.libero_setup import prepare_libero
 from speedup_patch.envs.libero_simulator import SETTLE_ACTION, SimulatorSnapshot, TaskSimulator
-from speedup_patch.envs.libero_tasks import MAX_STEPS, LiberoTask, parse_name
+from speedup_patch.envs.libero_tasks import MAX_STEPS, LiberoName, LiberoTask, is_learned, parse_name
 from speedup_patch.envs.seeds import FIRST_SEEDS, scenes_of
 from speedup_patch.envs.stage import Stage
 from speedup_patch.errors import InputError
@@ -42,10 +42,10 @@ class Start:
 def choose_start(tasks: Sequence[LiberoTask], seed: int) -> Start:
     """The start that a seed names (seeds.py says which are for what).
 
-    The seeds of a kind count the tasks first: the s-th takes task s % n of n, and its s // n-th start. Evaluation starts
-    from LIBERO's states 0 .. 19 as they are, then from the same again with the arm moved at random. Development starts
-    from states 20 .. 49 as they are, then from scenes placed anew with the arm moved. All other seeds have a scene
-    placed anew each.
+    The seeds of a kind count the tasks first: the s-th takes task s % n of n, and its s // n-th start. Evaluation
+    starts from LIBERO's states 0 .. 19 as they are, then from the same again with the arm moved at random. Development
+    starts from states 20 .. 49 as they are, then from scenes placed anew with the arm moved. Every other seed has a
+    scene placed anew.
     """
     scenes = scenes_of(seed)
     count, which = divmod(seed - FIRST_SEEDS[scenes], len(tasks))
@@ -56,6 +56,13 @@ def choose_start(tasks: Sequence[LiberoTask], seed: int) -> Start:
     if scenes == "development" and count < INITIAL_STATES - EVALUATION_STATES:
         return Start(tasks[which], EVALUATION_STATES + count, np.zeros(7))
     return Start(tasks[which], None, moved)
+
+
+def suite_tasks(name: LiberoName, seed: int) -> tuple[LiberoTask, ...]:
+    """The tasks that this seed chooses from: of a suite those that the bundled policies know, and for demonstrations
+    all that have an expert. A task that is asked for by its number is taken in any case."""
+    wanted = has_script if scenes_of(seed) == "demonstrations" else is_learned
+    return tuple(filter(wanted, name.tasks)) or name.tasks
 
 
 @dataclass(frozen=True)
@@ -69,7 +76,7 @@ class LiberoSnapshot:
 
 
 class LiberoEnv:
-    """One LIBERO task, or a suite where the seed picks the task among those with a scripted expert; an ``Env``.
+    """One LIBERO task, or a suite where the seed picks the task (``suite_tasks``); an ``Env``.
 
     Observations: ``state`` (8,) and ``previous_state`` (8,) as in the robot ``panda_libero``, ``environment_state`` as
     libero_scene.py lays it out, and ``image.<camera>`` (128, 128, 3) for every camera asked for.
@@ -81,10 +88,9 @@ class LiberoEnv:
         self.name = name
         self.robot: Robot = find_robot("panda_libero")
         self.max_steps = MAX_STEPS[self._parsed.suite]
-        self._tasks = tuple(filter(has_script, self._parsed.tasks)) or self._parsed.tasks
         self._cameras = tuple(cameras)
         self._simulators: dict[LiberoTask, TaskSimulator] = {}
-        self._task = self._tasks[0]
+        self._task = self._parsed.tasks[0]
         self._state = self._previous_state = np.zeros(self.robot.state_size)
 
     @property
@@ -111,7 +117,7 @@ class LiberoEnv:
 
     def reset(self, seed: int) -> Observation:
         """Starts the episode that ``choose_start`` says."""
-        start = choose_start(self._tasks, seed)
+        start = choose_start(suite_tasks(self._parsed, seed), seed)
         self._task = start.task
         if start.initial is None:
             self.simulator.start_anew(seed, start.arm_noise)

@@ -17,7 +17,7 @@ from speedup_patch.envs.libero_hand import (
     above,
     turned,
 )
-from speedup_patch.envs.libero_skills import close, descend, fixed, lift, shifted
+from speedup_patch.envs.libero_skills import close, descend, fixed, hand_yaw, lift, shifted
 
 FIRM = 0.9
 """Largest command of a push against something that resists, such as a knob."""
@@ -28,8 +28,8 @@ KNOB_WIDTH = 0.012
 PRESSING = 0.5
 """How hard a hand may be shoved that pulls or pushes something along."""
 
-RIM, PLATE_HEIGHT = 0.045, 0.014
-"""Metres from a plate's middle to where its rim rises, and from its origin up to fingers that lie on it."""
+PLATE_BEHIND, PLATE_GRIP = 0.067, 0.008
+"""Metres from a plate's middle to the hand whose open fingers touch its edge, and from its origin up to them."""
 
 
 def grip_handle(hand: Hand, handle: Target, approach: float = 0.08) -> Motion:
@@ -89,22 +89,29 @@ def turn_knob(hand: Hand, beside: Target, beyond: Target, joint: str, goal: floa
         yield from lift(hand, 0.1)
 
 
-def slide_plate(hand: Hand, name: str, goal: Target, within: float = 0.02) -> Motion:
-    """Slides a plate over the table to a goal: closed fingers lie inside its rim, on the goal's side, and pull it."""
+def push_plate(hand: Hand, name: str, goal: Target) -> Motion:
+    """Pushes a plate over the table to a goal: the open fingers stand behind it, side by side, so that it cannot slip
+    off to the side; comes again where it does."""
 
-    def ahead() -> Float[np.ndarray, "3"]:
-        gap = goal().position - hand.see(name).position
-        return gap * [1.0, 1.0, 0.0] / max(float(np.linalg.norm(gap[:2])), 1e-9)
-
-    def inside_rim() -> Pose:
-        return Pose(hand.see(name).position + RIM * ahead() + above(PLATE_HEIGHT), turned(0.0))
+    def heading() -> Float[np.ndarray, "3"]:
+        gap = (goal().position - hand.see(name).position) * [1.0, 1.0, 0.0]
+        return gap / max(float(np.linalg.norm(gap)), 1e-9)
 
     while not all(hand.achieved()):
-        yield from hand.move(shifted(inside_rim, above(0.1)), CLOSED, within=0.02)
-        yield from descend(hand, inside_rim, CLOSED, within=0.008)
+        along = heading()
+        rotation = turned(hand_yaw(along))
+
+        def behind(distance: float, rotation: Float[np.ndarray, "3 3"] = rotation) -> Target:
+            return lambda: Pose(
+                hand.see(name).position - distance * heading() + above(PLATE_GRIP),
+                rotation,
+            )
+
+        yield from hand.move(shifted(behind(PLATE_BEHIND + 0.01), above(0.1)), OPEN, within=0.02)
+        yield from descend(hand, behind(PLATE_BEHIND + 0.01), OPEN, within=0.008)
         for _ in range(150):
-            gap = (goal().position - hand.see(name).position)[:2]
-            if np.linalg.norm(gap) < within or np.linalg.norm((inside_rim().position - hand.position)[:2]) > RIM:
+            astray = np.linalg.norm((behind(PLATE_BEHIND)().position - hand.position)[:2])
+            if all(hand.achieved()) or astray > 0.04 or heading() @ along < 0.5:
                 break
-            yield Goal(shifted(inside_rim, 0.03 * ahead())(), CLOSED, 0.6 * TOP_SPEED, 0.2, shove=PRESSING)
-        yield from lift(hand, 0.1)
+            yield Goal(behind(PLATE_BEHIND - 0.04)(), OPEN, 0.6 * TOP_SPEED, 0.2, shove=PRESSING)
+        yield from lift(hand, 0.1, OPEN)

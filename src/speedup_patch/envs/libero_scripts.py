@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Float
 
-from speedup_patch.envs.libero_furniture import push_closed, slide_drawer, slide_plate, turn_knob
+from speedup_patch.envs.libero_furniture import push_closed, push_plate, slide_drawer, turn_knob
 from speedup_patch.envs.libero_hand import Hand, Motion, Pose, Target, turned
 from speedup_patch.envs.libero_skills import Grasp, over, pick_and_place, shifted
 from speedup_patch.envs.libero_tasks import LiberoTask
@@ -40,6 +40,9 @@ GRASPS: dict[str, Grasp] = {
 BOWL_IN_DRAWER = replace(GRASPS["akita_black_bowl"], offset=(0.022, 0.0, 0.035), yaw=np.pi / 2, hover=0.11)
 """By the side nearest to the robot, where the open fingers just fit in; the front and the cabinet hinder others."""
 
+BOWL_NEAR_DRAWER = replace(GRASPS["akita_black_bowl"], yaw=-0.3)
+"""Turned away from the open drawer beside it, which the hand would push shut."""
+
 CREAM_CHEESE_NEAR_CAN = replace(GRASPS["cream_cheese"], offset=(0.0, -0.015, 0.003))
 """Nearer to the robot than its middle, or the palm comes down on the can behind it."""
 
@@ -68,8 +71,8 @@ def put(
     shift: tuple[float, float, float] = (0.0, 0.0, 0.0),
     rotation: Float[np.ndarray, "3 3"] | None = None,
 ) -> Script:
-    """Picks a thing up and puts its origin ``lowest`` metres above that of ``goal`` and ``shift`` metres from there, the
-    hand turned to ``rotation``."""
+    """Picks a thing up and puts its origin ``lowest`` metres above that of ``goal`` and ``shift`` metres from there,
+    the hand turned to ``rotation``."""
 
     def script(hand: Hand) -> Motion:
         taken, place = grasp or GRASPS[kind(name)], shifted(over(hand, goal), np.array(shift))
@@ -167,24 +170,18 @@ SCRIPTS: dict[str, Script] = {
     "libero/goal/1": put(BOWL, "flat_stove_1_cook_region", lowest=0.035),
     "libero/goal/2": put("wine_bottle_1", f"{CABINET}_top_side", lowest=0.012, height=0.25),
     "libero/goal/3": first_then(
-        open_drawer(CABINET, "top"), put(BOWL, f"{CABINET}_top_region", lowest=0.0, height=0.28, clearance=0.12)
+        open_drawer(CABINET, "top"),
+        put(BOWL, f"{CABINET}_top_region", lowest=0.0, height=0.28, clearance=0.12, grasp=BOWL_NEAR_DRAWER),
     ),
     "libero/goal/4": put(BOWL, f"{CABINET}_top_side", lowest=0.012, height=0.28),
-    "libero/goal/5": lambda hand: slide_plate(hand, "plate_1", over(hand, "main_table_stove_front_region")),
+    "libero/goal/5": lambda hand: push_plate(hand, "plate_1", over(hand, "main_table_stove_front_region")),
     "libero/goal/6": put("cream_cheese_1", BOWL, lowest=0.07, clearance=0.1),
     "libero/goal/7": turn_on_stove,
     "libero/goal/8": put(BOWL, "plate_1"),
-    "libero/goal/9": put(
-        "wine_bottle_1",
-        "wine_rack_1_top_region",
-        lowest=0.01,
-        clearance=0.1,
-        height=0.3,
-        shift=(0.0, 0.0, 0.0),
-        rotation=turned(0.0, tilt=0.6),
-    ),
     "libero/long/0": one_after_the_other(into_basket("alphabet_soup_1"), into_basket("tomato_sauce_1", level=True)),
-    "libero/long/1": one_after_the_other(into_basket("cream_cheese_1"), into_basket("butter_1", level=True)),
+    "libero/long/1": one_after_the_other(
+        into_basket("cream_cheese_1", level=True), into_basket("butter_1", level=True)
+    ),
     "libero/long/2": one_after_the_other(
         turn_on_stove, put("moka_pot_1", "flat_stove_1_cook_region", lowest=0.095, clearance=0.15)
     ),

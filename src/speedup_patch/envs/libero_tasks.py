@@ -111,6 +111,22 @@ TASKS: tuple[LiberoTask, ...] = tuple(
 )
 
 
+LEARNED: dict[Suite, tuple[int, ...]] = {
+    "spatial": tuple(range(10)),
+    "object": tuple(range(10)),
+    "goal": (0, 1, 2, 4, 6, 7, 8),
+    "long": (0, 4, 6, 7),
+}
+"""The tasks that the bundled policies were trained on, by their number: the others have an expert (libero_scripts.py)
+since later, or none. A suite is evaluated on these; its demonstrations are of every task with an expert, so that the
+next policies learn all of them."""
+
+
+def is_learned(task: LiberoTask) -> bool:
+    """Whether the bundled policy of the suite knows this task."""
+    return task.index in LEARNED[task.suite]
+
+
 @dataclass(frozen=True)
 class LiberoName:
     """What an environment's name asks for; ``index`` None means the whole suite."""
