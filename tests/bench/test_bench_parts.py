@@ -15,7 +15,7 @@ from speedup_patch.commands.bench import PART_NAMES, _command, bench
 from speedup_patch.commands.train import train
 from speedup_patch.data import EpisodeResult
 from speedup_patch.datasets import write_demonstrations
-from speedup_patch.envs.seeds import DEVELOPMENT
+from speedup_patch.envs.seeds import DEMONSTRATIONS, DEVELOPMENT, FRESH, common_scenes
 from speedup_patch.errors import InputError
 from speedup_patch.evaluation.phases import PHASES
 from speedup_patch.reporting import silent
@@ -180,8 +180,13 @@ def test_each_part_has_its_own_number_of_episodes_unless_one_is_asked_for():
         "epsilon": 500,
     }
     assert {len(part.settled(replace(config, episodes=7)).seeds) for part in PARTS.values()} == {7}
-    assert PARTS["tuning"].settled(config).seeds[0] == DEVELOPMENT
-    assert PARTS["tuning"].settled(replace(config, first_seed=DEVELOPMENT + 5)).seeds[0] == DEVELOPMENT + 5
+
+
+@pytest.mark.parametrize("first_seed", [0, DEVELOPMENT - 200, DEVELOPMENT + 5, DEMONSTRATIONS, FRESH])
+def test_numbers_are_chosen_on_development_scenes_whatever_scenes_are_asked_for(first_seed):
+    config = BenchConfig(first_seed=first_seed)
+    assert common_scenes(PARTS["tuning"].settled(config).seeds) == "development"
+    assert PARTS["paper"].settled(config).seeds[0] == first_seed
 
 
 def test_an_ablation_pairs_every_row_with_the_patch_as_it_is(config, monkeypatch):

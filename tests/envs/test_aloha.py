@@ -9,6 +9,7 @@ from gym_aloha.tasks.sim import BimanualViperXTask
 
 from speedup_patch.envs import ALOHA_ENVS, make_env, make_expert
 from speedup_patch.envs.aloha import AlohaEnv
+from speedup_patch.envs.seeds import FIRST_SEEDS
 from speedup_patch.errors import InputError
 from speedup_patch.interfaces import Env
 from speedup_patch.robots import ALOHA
@@ -33,6 +34,12 @@ def stock(env: AlohaEnv, monkeypatch: pytest.MonkeyPatch) -> StockEnv:
     monkeypatch.setattr(BimanualViperXTask, "get_observation", observe)
     monkeypatch.setattr(StockEnv, "_format_raw_obs", lambda self, raw: raw)
     return StockEnv(STOCK_NAMES[env.name])
+
+
+def test_no_scene_is_drawn_for_two_purposes(env: AlohaEnv) -> None:
+    seeds = [first + number for first in FIRST_SEEDS.values() for number in range(20)]
+    scenes = {tuple(env.reset(seed)["environment_state"]) for seed in seeds}
+    assert len(scenes) == len(seeds)
 
 
 def wander(start: np.ndarray, steps: int, rng: np.random.Generator) -> np.ndarray:

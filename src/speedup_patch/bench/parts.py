@@ -17,7 +17,7 @@ from speedup_patch.bench import (
 from speedup_patch.bench.config import BenchConfig
 from speedup_patch.bench.results import Layout, Row, record, save_rows
 from speedup_patch.bench.runs import policy_digest
-from speedup_patch.envs.seeds import DEVELOPMENT
+from speedup_patch.envs.seeds import DEVELOPMENT, scenes_of
 from speedup_patch.errors import InputError
 from speedup_patch.reporting import Report, silent
 
@@ -39,8 +39,9 @@ class Part:
 
     def settled(self, config: BenchConfig) -> BenchConfig:
         """The configuration with the episodes that this part runs."""
-        first = config.first_seed + (DEVELOPMENT if self.development and config.first_seed < DEVELOPMENT else 0)
-        return replace(config, episodes=config.episodes or self.episodes, first_seed=first)
+        elsewhere = self.development and scenes_of(config.first_seed) != "development"
+        first_seed = DEVELOPMENT if elsewhere else config.first_seed
+        return replace(config, episodes=config.episodes or self.episodes, first_seed=first_seed)
 
 
 PAPERS_EPISODES = 500

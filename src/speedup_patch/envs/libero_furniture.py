@@ -97,21 +97,18 @@ def push_plate(hand: Hand, name: str, goal: Target) -> Motion:
         gap = (goal().position - hand.see(name).position) * [1.0, 1.0, 0.0]
         return gap / max(float(np.linalg.norm(gap)), 1e-9)
 
+    def behind(distance: float, rotation: Float[np.ndarray, "3 3"]) -> Target:
+        return lambda: Pose(hand.see(name).position - distance * heading() + above(PLATE_GRIP), rotation)
+
     while not all(hand.achieved()):
         along = heading()
         rotation = turned(hand_yaw(along))
-
-        def behind(distance: float, rotation: Float[np.ndarray, "3 3"] = rotation) -> Target:
-            return lambda: Pose(
-                hand.see(name).position - distance * heading() + above(PLATE_GRIP),
-                rotation,
-            )
-
-        yield from hand.move(shifted(behind(PLATE_BEHIND + 0.01), above(0.1)), OPEN, within=0.02)
-        yield from descend(hand, behind(PLATE_BEHIND + 0.01), OPEN, within=0.008)
+        start = behind(PLATE_BEHIND + 0.01, rotation)
+        yield from hand.move(shifted(start, above(0.1)), OPEN, within=0.02)
+        yield from descend(hand, start, OPEN, within=0.008)
         for _ in range(150):
-            astray = np.linalg.norm((behind(PLATE_BEHIND)().position - hand.position)[:2])
+            astray = np.linalg.norm((start().position - hand.position)[:2])
             if all(hand.achieved()) or astray > 0.04 or heading() @ along < 0.5:
                 break
-            yield Goal(behind(PLATE_BEHIND - 0.04)(), OPEN, 0.6 * TOP_SPEED, 0.2, shove=PRESSING)
+            yield Goal(behind(PLATE_BEHIND - 0.04, rotation)(), OPEN, 0.6 * TOP_SPEED, 0.2, shove=PRESSING)
         yield from lift(hand, 0.1, OPEN)

@@ -117,9 +117,8 @@ LEARNED: dict[Suite, tuple[int, ...]] = {
     "goal": (0, 1, 2, 4, 6, 7, 8),
     "long": (0, 4, 6, 7),
 }
-"""The tasks that the bundled policies were trained on, by their number: the others have an expert (libero_scripts.py)
-since later, or none. A suite is evaluated on these; its demonstrations are of every task with an expert, so that the
-next policies learn all of them."""
+"""The tasks that the bundled policies were trained on, by their number. A suite is evaluated on these; its
+demonstrations are of every task with an expert (libero_scripts.py), so that the next policies learn all of them."""
 
 
 def is_learned(task: LiberoTask) -> bool:
