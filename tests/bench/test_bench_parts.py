@@ -155,7 +155,7 @@ def test_tolerances_are_chosen_on_development_scenes_and_the_papers_rows_run_wit
     made = json.loads((out / "paper.json").read_text())["suites"][SUITE]
     assert made["scenes"] == "evaluation"
     assert [(row["kind"], row["epsilon"]) for row in made["rows"]] == [("base", None), ("fixed:2", None), *chosen]
-    assert (out / "paper.md").read_text().count(" stock ") == 4
+    assert (out / "paper.md").read_text().count("| stock |") == 4
 
 
 @pytest.mark.parametrize(
