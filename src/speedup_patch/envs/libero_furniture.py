@@ -1,4 +1,4 @@
-"""What a LIBERO expert does to things that it does not carry: drawers, knobs, a plate on the table."""
+"""What a LIBERO expert does to things that it does not carry: drawers and knobs."""
 
 import numpy as np
 from jaxtyping import Float
@@ -15,9 +15,8 @@ from speedup_patch.envs.libero_hand import (
     Pose,
     Target,
     above,
-    turned,
 )
-from speedup_patch.envs.libero_skills import close, descend, fixed, hand_yaw, lift, shifted
+from speedup_patch.envs.libero_skills import close, descend, fixed, lift, shifted
 
 FIRM = 0.9
 """Largest command of a push against something that resists, such as a knob."""
@@ -27,9 +26,6 @@ KNOB_WIDTH = 0.012
 
 PRESSING = 0.5
 """How hard a hand may be shoved that pulls or pushes something along."""
-
-PLATE_BEHIND, PLATE_GRIP = 0.067, 0.008
-"""Metres from a plate's middle to the hand whose open fingers touch its edge, and from its origin up to them."""
 
 
 def grip_handle(hand: Hand, handle: Target, approach: float = 0.08) -> Motion:
@@ -87,28 +83,3 @@ def turn_knob(hand: Hand, beside: Target, beyond: Target, joint: str, goal: floa
             wanted = Pose(hand.position + REACH * FIRM * along + astray, beyond().rotation)
             yield Goal(wanted, CLOSED, 1.0, 0.2, shove=PRESSING)
         yield from lift(hand, 0.1)
-
-
-def push_plate(hand: Hand, name: str, goal: Target) -> Motion:
-    """Pushes a plate over the table to a goal: the open fingers stand behind it, side by side, so that it cannot slip
-    off to the side; comes again where it does."""
-
-    def heading() -> Float[np.ndarray, "3"]:
-        gap = (goal().position - hand.see(name).position) * [1.0, 1.0, 0.0]
-        return gap / max(float(np.linalg.norm(gap)), 1e-9)
-
-    def behind(distance: float, rotation: Float[np.ndarray, "3 3"]) -> Target:
-        return lambda: Pose(hand.see(name).position - distance * heading() + above(PLATE_GRIP), rotation)
-
-    while not all(hand.achieved()):
-        along = heading()
-        rotation = turned(hand_yaw(along))
-        start = behind(PLATE_BEHIND + 0.01, rotation)
-        yield from hand.move(shifted(start, above(0.1)), OPEN, within=0.02)
-        yield from descend(hand, start, OPEN, within=0.008)
-        for _ in range(150):
-            astray = np.linalg.norm((start().position - hand.position)[:2])
-            if all(hand.achieved()) or astray > 0.04 or heading() @ along < 0.5:
-                break
-            yield Goal(behind(PLATE_BEHIND - 0.04, rotation)(), OPEN, 0.6 * TOP_SPEED, 0.2, shove=PRESSING)
-        yield from lift(hand, 0.1, OPEN)

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Float
 
-from speedup_patch.envs.libero_furniture import push_closed, push_plate, slide_drawer, turn_knob
+from speedup_patch.envs.libero_furniture import push_closed, slide_drawer, turn_knob
 from speedup_patch.envs.libero_hand import Hand, Motion, Pose, Target, turned
 from speedup_patch.envs.libero_skills import Grasp, over, pick_and_place, shifted
 from speedup_patch.envs.libero_tasks import LiberoTask
@@ -39,9 +39,6 @@ GRASPS: dict[str, Grasp] = {
 
 BOWL_IN_DRAWER = replace(GRASPS["akita_black_bowl"], offset=(0.022, 0.0, 0.035), yaw=np.pi / 2, hover=0.11)
 """By the side nearest to the robot, where the open fingers just fit in; the front and the cabinet hinder others."""
-
-BOWL_NEAR_DRAWER = replace(GRASPS["akita_black_bowl"], yaw=-0.3)
-"""Turned away from the open drawer beside it, which the hand would push shut."""
 
 CREAM_CHEESE_NEAR_CAN = replace(GRASPS["cream_cheese"], offset=(0.0, -0.015, 0.003))
 """Nearer to the robot than its middle, or the palm comes down on the can behind it."""
@@ -92,15 +89,8 @@ def one_after_the_other(*scripts: Script) -> Script:
     return script
 
 
-def first_then(*scripts: Script) -> Script:
-    """Does one after the other, where the first are no goal of the task by themselves."""
-
-    def script(hand: Hand) -> Motion:
-        for part in scripts:
-            yield from part(hand)
-
-    return script
-
+BOWL = "akita_black_bowl_1"
+CABINET = "wooden_cabinet_1"
 
 HANDLE_HEIGHTS = {"top": 0.184, "middle": 0.110, "bottom": 0.040}
 DRAWER_OPEN, DRAWER_SHUT = -0.148, 0.001
@@ -140,6 +130,15 @@ def shut_drawer(cabinet: str, level: str) -> Script:
     return script
 
 
+def bowl_into_drawer_and_shut_it(hand: Hand) -> Motion:
+    """Puts the bowl into the open bottom drawer, unless it is in it, and shuts the drawer."""
+    _, inside = hand.achieved()
+    if not inside:
+        region = "white_cabinet_1_bottom_region"
+        yield from put(BOWL, region, lowest=0.0, grasp=BOWL_IN_DRAWER, clearance=0.12, height=0.16)(hand)
+    yield from shut_drawer("white_cabinet_1", "bottom")(hand)
+
+
 def turn_on_stove(hand: Hand) -> Motion:
     """Pushes the pointer of the stove's knob aside; the hand leans away from the robot's base, which is near."""
 
@@ -158,9 +157,6 @@ OBJECTS = (
     "tomato_sauce", "butter", "milk", "chocolate_pudding", "orange_juice",
 )  # fmt: skip
 
-BOWL = "akita_black_bowl_1"
-CABINET = "wooden_cabinet_1"
-
 SCRIPTS: dict[str, Script] = {
     **{f"libero/spatial/{index}": put(BOWL, "plate_1") for index in range(10)},
     "libero/spatial/4": put(BOWL, "plate_1", height=0.13, grasp=BOWL_IN_DRAWER),
@@ -169,12 +165,7 @@ SCRIPTS: dict[str, Script] = {
     "libero/goal/0": open_drawer(CABINET, "middle"),
     "libero/goal/1": put(BOWL, "flat_stove_1_cook_region", lowest=0.035),
     "libero/goal/2": put("wine_bottle_1", f"{CABINET}_top_side", lowest=0.012, height=0.25),
-    "libero/goal/3": first_then(
-        open_drawer(CABINET, "top"),
-        put(BOWL, f"{CABINET}_top_region", lowest=0.0, height=0.28, clearance=0.12, grasp=BOWL_NEAR_DRAWER),
-    ),
     "libero/goal/4": put(BOWL, f"{CABINET}_top_side", lowest=0.012, height=0.28),
-    "libero/goal/5": lambda hand: push_plate(hand, "plate_1", over(hand, "main_table_stove_front_region")),
     "libero/goal/6": put("cream_cheese_1", BOWL, lowest=0.07, clearance=0.1),
     "libero/goal/7": turn_on_stove,
     "libero/goal/8": put(BOWL, "plate_1"),
@@ -185,10 +176,7 @@ SCRIPTS: dict[str, Script] = {
     "libero/long/2": one_after_the_other(
         turn_on_stove, put("moka_pot_1", "flat_stove_1_cook_region", lowest=0.095, clearance=0.15)
     ),
-    "libero/long/3": first_then(
-        put(BOWL, "white_cabinet_1_bottom_region", lowest=0.0, grasp=BOWL_IN_DRAWER, clearance=0.12, height=0.16),
-        shut_drawer("white_cabinet_1", "bottom"),
-    ),
+    "libero/long/3": bowl_into_drawer_and_shut_it,
     "libero/long/4": one_after_the_other(put("porcelain_mug_1", "plate_1"), put("white_yellow_mug_1", "plate_2")),
     "libero/long/5": put(
         "black_book_1",

@@ -53,19 +53,13 @@ class Grasp:
         yaw = self.yaw
         if self.across is not None:
             level = thing.rotation @ np.array(self.across)
-            yaw = hand_yaw(np.array([level[1], -level[0]]))
+            # The fingers' axis is minus y when the hand is not turned; half a turn makes no difference.
+            yaw = float(np.arctan2(-level[0], level[1]))
+            yaw = (yaw - LEAST_YAW) % np.pi + LEAST_YAW
         sideways, along, up = self.offset
         direction = np.array([-np.sin(yaw), np.cos(yaw), 0.0])
         square = np.array([np.cos(yaw), np.sin(yaw), 0.0])
         return Pose(thing.position + sideways * direction + along * square + above(up), turned(yaw))
-
-
-def hand_yaw(square: Float[np.ndarray, " N"]) -> float:
-    """The hand's turn about the vertical (radians) with its fingers' axis at right angles to a level direction.
-
-    The fingers' axis is minus y when the hand is not turned; half a turn makes no difference.
-    """
-    return (float(np.arctan2(square[1], square[0])) - LEAST_YAW) % np.pi + LEAST_YAW
 
 
 def shifted(target: Target, offset: Float[np.ndarray, "3"]) -> Target:
