@@ -141,7 +141,7 @@ def print_paper(family: str) -> None:
     print("\n| gripper | | world model | " + " | ".join(suites) + " | mean success | mean speedup |")
     print("|---" * (5 + len(suites)) + "|")
     for key in dict.fromkeys(key for suite in suites for key in rows[suite]):
-        print(f"| {' | '.join(key)} | {libero_cells([rows[suite].get(key) for suite in suites])} |")
+        print(f"| {' | '.join(key)} | {libero_cells([rows[suite].get(key) for suite in suites], None)} |")
 
 
 def main() -> None:

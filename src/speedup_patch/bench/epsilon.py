@@ -16,5 +16,5 @@ LAYOUT = Layout(
 
 
 def measure(config: BenchConfig, suite: str, notes: list[str], report: Report) -> list[Row]:
-    """One row per scheduler and tolerance."""
+    """One row for base, and one per scheduler and tolerance."""
     return tolerance_rows(config, suite, notes, report)

@@ -26,21 +26,22 @@ LAYOUT = Layout(
 
 def measure(config: BenchConfig, suite: str, notes: list[str], report: Report) -> list[Row]:
     """One row per scheduler and tolerance."""
-    rows = tolerance_rows(config, suite, notes, report)
+    rows = [row for row in tolerance_rows(config, suite, notes, report) if row["kind"] != "base"]
     chosen = {id(row) for group in _groups(rows) for row in [choose(group)]}
     return [row | {"chosen": "yes" if id(row) in chosen else "no"} for row in rows]
 
 
 def tolerance_rows(config: BenchConfig, suite: str, notes: list[str], report: Report) -> list[Row]:
-    """Every one of the paper's schedulers at every tolerance, on the paper's gripper."""
+    """Base on the stock gripper, then each of the paper's schedulers at every tolerance on the paper's gripper."""
     specs = paper_specs(config, suite, paper_schedulers(config), notes)
     if not specs:
         return []
     base = run_schedulers(config, suite, {"base": "base"}, report).episodes
     by_label = {scheduler.label: spec for scheduler, spec in specs.items()}
     run = run_schedulers(config, suite, by_label, report, GRIPPERS[config.family][0])
-    summaries = {row["scheduler"]: row for row in summary_rows(suite, base | run.episodes, run.clock)}
-    return [summaries[scheduler.label] | scheduler.row for scheduler in specs]
+    summaries = {row["scheduler"]: row for row in summary_rows(suite, {**base, **run.episodes}, run.clock)}
+    unpatched = summaries["base"] | {"kind": "base", "world_model": "-", "epsilon": None}
+    return [unpatched, *(summaries[scheduler.label] | scheduler.row for scheduler in specs)]
 
 
 def choose(rows: Sequence[Row]) -> Row:
