@@ -60,9 +60,8 @@ def test_repeating_what_was_sent_repeats_the_episode(demonstrations: tuple[str, 
     name, collected = demonstrations
     env, episode = make_env(name), collected.episodes[0]
     scene = episode.extras["observation.environment_state"][0]
-    tried = range(
-        DEMONSTRATIONS, DEMONSTRATIONS + 19
-    )  # an attempt that fails, which rounding may decide, is not recorded
+    # An attempt that fails, which rounding may decide, is not recorded.
+    tried = range(DEMONSTRATIONS, DEMONSTRATIONS + 19)
     seed = next(seed for seed in tried if np.array_equal(env.reset(seed)["environment_state"], scene))
     env.reset(seed)
     solved_at = []
