@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from speedup_patch.envs.seeds import DEMONSTRATIONS, DEVELOPMENT, FRESH, collection_seeds, common_scenes, scenes_of
 from speedup_patch.errors import InputError
 from speedup_patch.evaluation.run import EvaluationConfig, EvaluationResult
+from speedup_patch.evaluation.seconds import Clock
 
 
 @pytest.mark.parametrize(
@@ -42,8 +43,8 @@ def test_a_run_says_what_its_seeds_are_for_and_refuses_two_kinds() -> None:
     def config(first_seed: int) -> EvaluationConfig:
         return EvaluationConfig("libero/goal", "bundled:libero/goal", ("base",), 20, first_seed)
 
-    assert EvaluationResult(config(0), {}, None).to_json()["scenes"] == "evaluation"
-    assert EvaluationResult(config(DEVELOPMENT), {}, None).to_json()["scenes"] == "development"
+    assert EvaluationResult(config(0), {}, Clock(50.0, 900), None).to_json()["scenes"] == "evaluation"
+    assert EvaluationResult(config(DEVELOPMENT), {}, Clock(50.0, 900), None).to_json()["scenes"] == "development"
     with pytest.raises(InputError, match=r"seeds 49990 .. 50009 .*development from 50000"):
         config(DEVELOPMENT - 10)
     with pytest.raises(InputError, match="negative"):

@@ -5,7 +5,6 @@ from speedup_patch.bench.paper import GRIPPERS, RULES, paper_specs
 from speedup_patch.bench.results import Layout, Row
 from speedup_patch.bench.runs import SUMMARY_COLUMNS, run_schedulers, summary_rows
 from speedup_patch.bench.tuning import chosen_schedulers
-from speedup_patch.data import EpisodeResult
 from speedup_patch.reporting import Report
 
 LAYOUT = Layout(
@@ -24,11 +23,9 @@ def measure(config: BenchConfig, suite: str, notes: list[str], report: Report) -
     specs = paper_specs(config, suite, chosen_schedulers(config, suite), notes)
     labels = {rule: rule for rule in RULES} | {scheduler.label: spec for scheduler, spec in specs.items()}
     known = {scheduler.label: scheduler.row for scheduler in specs}
-    episodes: dict[str, list[EpisodeResult]] = {}
-    for change in GRIPPERS[config.family]:
-        run = run_schedulers(config, suite, labels, report, change)
-        episodes |= {f"{label}{change}": results for label, results in run.episodes.items()}
-    summaries = {row["scheduler"]: row for row in summary_rows(suite, episodes, run.clock)}
+    runs = {change: run_schedulers(config, suite, labels, report, change) for change in GRIPPERS[config.family]}
+    episodes = {f"{label}{change}": results for change, run in runs.items() for label, results in run.episodes.items()}
+    summaries = {row["scheduler"]: row for row in summary_rows(suite, episodes, runs[""].clock)}
     return [
         summaries[f"{label}{change}"]
         | known.get(label, {"kind": label, "world_model": "-", "epsilon": None})
