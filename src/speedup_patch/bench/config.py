@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from speedup_patch.envs.strangers.spec import STRANGERS
 from speedup_patch.errors import InputError
 
 LIBERO_SUITES = ("spatial", "object", "goal", "long")
@@ -20,7 +21,11 @@ SCHEDULERS = (
 whose own table is the part ``paper``."""
 
 ROBOTS = {"libero": "panda_libero", "aloha": "aloha"}
-SUITES = {"libero": LIBERO_SUITES, "aloha": ("insertion", "transfer")}
+SUITES = {
+    "libero": LIBERO_SUITES,
+    "aloha": ("insertion", "transfer"),
+    "strangers": tuple(f"{number:02d}" for number in range(STRANGERS)),
+}
 """What each benchmark is run over."""
 
 
@@ -47,8 +52,8 @@ class BenchConfig:
     """The deviation from which on a violation is counted, where a part counts them: the paper's for LIBERO."""
 
     def __post_init__(self) -> None:
-        if self.family not in ROBOTS:
-            raise InputError(f"unknown benchmark {self.family!r}; known benchmarks: {', '.join(ROBOTS)}")
+        if self.family not in SUITES:
+            raise InputError(f"unknown benchmark {self.family!r}; known benchmarks: {', '.join(SUITES)}")
         fewest = min(1 if self.episodes is None else self.episodes, self.counterfactual_episodes)
         if fewest < 1:
             raise InputError(f"at least one episode is needed, not {fewest}")

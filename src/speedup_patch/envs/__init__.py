@@ -23,8 +23,10 @@ def make_env(name: str) -> Env:
     """The simulator of this name."""
     if name.startswith("libero/"):
         return _make_libero(name)
+    if name.startswith("strangers/"):
+        return _make_stranger(name)
     if name not in ALOHA_ENVS:
-        known = (*ALOHA_ENVS, *LIBERO_SUITES, "libero/spatial/0 .. libero/long/9")
+        known = (*ALOHA_ENVS, *LIBERO_SUITES, "libero/spatial/0 .. libero/long/9", "strangers/0 .. strangers/31")
         raise InputError(f"unknown environment {name!r}; known environments: {', '.join(known)}")
     try:
         from speedup_patch.envs.aloha import AlohaEnv
@@ -52,10 +54,24 @@ def instruction(env: Env) -> str:
     """What the robot is asked to do in the episode that runs."""
     if env.name in ALOHA_INSTRUCTIONS:
         return ALOHA_INSTRUCTIONS[env.name]
+    if env.name.startswith("strangers/"):
+        from speedup_patch.envs.strangers import StrangerEnv
+
+        assert isinstance(env, StrangerEnv)
+        return env.instruction
     from speedup_patch.envs.libero import LiberoEnv
 
     assert isinstance(env, LiberoEnv)
     return env.instruction
+
+
+def _make_stranger(name: str) -> Env:
+    from speedup_patch.envs.strangers import StrangerEnv
+
+    number = name.removeprefix("strangers/")
+    if not number.isdecimal():
+        raise InputError(f"unknown environment {name!r}; a stranger has a number, such as strangers/7")
+    return StrangerEnv(int(number))
 
 
 def _make_libero(name: str) -> Env:
