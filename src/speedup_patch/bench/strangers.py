@@ -138,7 +138,7 @@ def measure(config: BenchConfig, suite: str, recipe: Recipe, notes: list[str], r
     run = run_schedulers(config, suite, config.specs(suite, labels, notes), report)
     predicted = predict(config.patch(suite), demonstrations)
     kind = _describe(stranger)
-    rows = [
+    rows: list[Row] = [
         kind | row | {"patch_sha256": content_digest(run.specs[row["scheduler"]])}
         for row in summary_rows(suite, run.episodes, run.clock)
     ]

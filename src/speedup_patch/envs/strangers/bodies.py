@@ -84,8 +84,8 @@ class JointArm:
 
     def chain(self, columns: tuple[int, ...], scale: float) -> KinematicChain:
         """The same for the package: joints in these state dimensions, times ``scale`` in radians."""
-        directions = np.eye(3).tolist()
-        links = tuple(Link(offset, tuple(directions[axis]), scale=scale) for axis, offset in self.hinges)
+        directions = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+        links = tuple(Link(offset, directions[axis], scale=scale) for axis, offset in self.hinges)
         return KinematicChain(columns, (*self.base, 0.0, 0.0, 0.0, 1.0), links, (self.tool, *(0.0,) * 5, 1.0))
 
     @cached_property

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import hypot
 
 import numpy as np
 from jaxtyping import Float
@@ -26,7 +27,6 @@ from speedup_patch.envs.strangers.tasks import (
     Point,
     Thing,
     advance,
-    distance,
     gate_middle,
     lay_out,
     solved,
@@ -236,8 +236,8 @@ class StrangerEnv:
         if self._slips_at == np.inf:
             return False
         first, middle, last = (places[index][arm] for index in (0, self._slip_ticks, -1))
-        bend = tuple(a - 2.0 * b + c for a, b, c in zip(first, middle, last, strict=True))
-        return distance(bend, (0.0, 0.0, 0.0)) > self._slips_at * (self._slip_ticks * self.law.tick) ** 2
+        bend = hypot(*(a - 2.0 * b + c for a, b, c in zip(first, middle, last, strict=True)))
+        return bend > self._slips_at * (self._slip_ticks * self.law.tick) ** 2
 
     def _read_action(self, action: Float[np.ndarray, " A"]) -> tuple[Float[np.ndarray, " D"], tuple[float, ...]]:
         """(what the axes are sent, the openings that the fingers are sent)."""

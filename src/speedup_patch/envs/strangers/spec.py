@@ -4,6 +4,7 @@ Every sixteen robots in a row hold the same list of values of each property in a
 of the benchmark is a fair mix: robots 0 to 15 are there to develop on, 16 to 31 for the table.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
@@ -114,18 +115,13 @@ class Stranger:
 LONGEST_WORK: dict[Task, float] = {"place": 18.0, "slot": 20.0, "gate": 20.0, "push": 16.0, "handover": 26.0}
 """Seconds at an operator's pace of 1, about twice what a demonstration takes."""
 
-CONTROLS: tuple[Control, ...] = (
-    *(("joints_rad",) * 4),
-    *(("joints_deg",) * 3),
-    *(("velocity",) * 3),
-    *(("pose",) * 3),
-    *(("delta",) * 3),
-)
+CONTROLS: dict[Control, int] = {"joints_rad": 4, "joints_deg": 3, "velocity": 3, "pose": 3, "delta": 3}
+"""How many robots of a group are commanded how."""
 JOINTS = ((2, True), (3, True), *((count, False) for count in (3, 4, 5, 5, 6, 6, 7, 7)))
 """Number of joints, and whether they move in a plane, of the ten robots with joints."""
 TWO_ARMED = 3
-TASKS: tuple[Task, ...] = (*("place",) * 4, *("slot",) * 3, *("gate",) * 3, *("push",) * 3)
-"""What robots with one arm do; two arms hand over."""
+TASKS: dict[Task, int] = {"place": 4, "slot": 3, "gate": 3, "push": 3}
+"""How many of those with one arm do what; two arms hand over."""
 RATES_HZ = (10, 10, 12, 15, 15, 20, 20, 20, 25, 25, 30, 30, 30, 40, 50, 50)
 SHORTEST_CHUNK, LONGEST_CHUNK = 8, 50
 ROTATIONS: dict[str, tuple[Rotation, ...]] = {
@@ -148,10 +144,10 @@ def draw_stranger(number: int) -> Stranger:
 def _draw_group(group: int) -> tuple[Stranger, ...]:
     """Sixteen robots that share out one list of values of each property."""
     dealer = _Dealer(np.random.default_rng([23, group]))
-    controls, bodies = dealer.deal(CONTROLS), iter(dealer.deal(JOINTS))
+    controls, bodies = dealer.deal_counts(CONTROLS), iter(dealer.deal(JOINTS))
     joints = [next(bodies) if control not in ROTATIONS else (0, False) for control in controls]
     two_armed = _choose_two_armed(controls, joints, dealer)
-    tasks = iter(dealer.deal(TASKS))
+    tasks = iter(dealer.deal_counts(TASKS))
     rotations = {control: iter(dealer.deal(values)) for control, values in ROTATIONS.items()}
     integrates = iter(dealer.deal((True, False, group % 2 == 0)))
     hertz, seconds, sizes = dealer.deal(RATES_HZ), dealer.spread(0.45, 1.5), dealer.spread(0.5, 1.3)
@@ -189,6 +185,10 @@ class _Dealer:
         """The values in a random order."""
         values = list(values)
         return [values[index] for index in self.rng.permutation(len(values))]
+
+    def deal_counts(self, counts: Mapping[Any, int]) -> list[Any]:
+        """Each value so many times, in a random order."""
+        return self.deal([value for value, count in counts.items() for _ in range(count)])
 
     def spread(self, low: float, high: float) -> list[float]:
         """One value for each robot, evenly between two ends: of the logarithm, where the lower one allows it."""
