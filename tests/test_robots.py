@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from speedup_patch.errors import InputError
-from speedup_patch.robots import ALOHA, ROBOTS, ActionGroup, Robot, StatePose, find_robot
+from speedup_patch.robots import ALOHA, ROBOTS, ActionGroup, Arm, Robot, StatePose, find_robot
 
 SIDES = ("left", "right")
 
@@ -107,3 +107,13 @@ def test_mistakes_in_a_robot_are_named():
         StatePose((0, 1, 2), (3, 4, 5), "six_d")
     with pytest.raises(InputError, match="'aloha'"):
         ALOHA.check_sizes(7, 14, "the data set")
+
+
+def test_a_pose_that_the_state_carries_is_driven_by_nothing():
+    panda = find_robot("panda_libero")
+    arm = panda.arms[0]
+    assert isinstance(arm.pose, StatePose)
+    name = panda.state_names[arm.pose.position[0]]
+    target = ActionGroup(("x",), "absolute", "m", (-1.0,), (1.0,), drives=arm.pose.position[:1])
+    with pytest.raises(InputError, match=f"{name}: an end-effector pose in the state is not driven"):
+        Robot("r", 20.0, panda.state_names, (target,), (Arm("arm", arm.pose),))

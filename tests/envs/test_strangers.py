@@ -27,11 +27,19 @@ def wander(env: StrangerEnv, steps: int, rng: np.random.Generator) -> np.ndarray
     """Commands that stay near where the robot is, and open and shut the fingers."""
     robot, state = env.robot, env.reset(0)["state"]
     actions = np.zeros((steps, robot.action_size))
-    for column, driven in robot.drives.items():
-        spread = 0.02 * (robot.action_high[column] - robot.action_low[column])
-        actions[:, column] = state[driven] + spread * np.sin(np.arange(steps) / 7 + column)
-    for column in set(range(robot.action_size)) - set(robot.drives):
-        actions[:, column] = rng.uniform(robot.action_low[column], robot.action_high[column], steps)
+    targets = robot.drives | {
+        column: robot.state_names.index(name)
+        for group, part in zip(robot.actions, robot.action_slices, strict=True)
+        for column, name in enumerate(group.names, start=part.start)
+        if group.mode == "absolute"
+    }
+    for column in range(robot.action_size):
+        low, high = robot.action_low[column], robot.action_high[column]
+        if column in targets:
+            swing = 0.02 * (high - low) * np.sin(np.arange(steps) / 7 + column)
+            actions[:, column] = state[targets[column]] + swing
+        else:
+            actions[:, column] = rng.uniform(low, high, steps)
     return np.clip(actions, robot.action_low, robot.action_high)
 
 

@@ -30,7 +30,7 @@ links = st.fixed_dictionaries(
 
 
 def indices(count: int) -> st.SearchStrategy[list[int]]:
-    return st.lists(st.integers(0, 11), min_size=count, max_size=count)
+    return st.lists(st.integers(0, 10), min_size=count, max_size=count)
 
 
 @st.composite
@@ -46,7 +46,7 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
         "low": [-1.0] * 3,
         "high": draw(triples.map(sorted)),
     }
-    grip = {"names": ["g"], "mode": "gripper", "unit": "", "low": [0.0], "high": [1.0], "drives": draw(indices(1))}
+    grip = {"names": ["g"], "mode": "gripper", "unit": "", "low": [0.0], "high": [1.0], "drives": [11]}
     turn["high"] = [max(-1.0, limit) for limit in turn["high"]]
     return {
         "name": draw(st.text(max_size=5)),

@@ -211,12 +211,13 @@ class ChunkNetwork(nn.Module):
 
 
 def _origin(robot: Robot) -> Tensor:
-    """``state @ origin`` is, per action, the state that it is a target of; zero for motions and grippers."""
+    """``state @ origin`` is, per action, the state of the same name, which it is a target of; zero for motions and
+    grippers."""
     origin = torch.zeros(robot.state_size, robot.action_size)
-    grippers = [gripper.action for gripper in robot.grippers]
-    for column, state in robot.drives.items():
-        if column not in grippers:
-            origin[state, column] = 1.0
+    for group, part in zip(robot.actions, robot.action_slices, strict=True):
+        if group.mode == "absolute":
+            for column, name in enumerate(group.names, start=part.start):
+                origin[robot.state_names.index(name), column] = 1.0
     return origin
 
 

@@ -108,6 +108,12 @@ class Robot:
         used += [i for arm in self.arms for i in (*arm.pose.state_indices, *(arm.gripper.state if arm.gripper else ()))]
         if any(not 0 <= i < self.state_size for i in used):
             raise InputError(f"robot {self.name}: state indices must lie in 0..{self.state_size - 1}, got {used}")
+        in_poses = {i for arm in self.arms if isinstance(arm.pose, StatePose) for i in arm.pose.state_indices}
+        if driven := sorted(in_poses.intersection(self.drives.values())):
+            names = ", ".join(self.state_names[i] for i in driven)
+            raise InputError(
+                f"robot {self.name}: {names}: an end-effector pose in the state is not driven; leave `drives` empty there"
+            )
         for arm in self.arms:
             if arm.gripper and not self._commands_gripper(arm.gripper.action):
                 raise InputError(

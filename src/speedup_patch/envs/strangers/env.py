@@ -167,9 +167,8 @@ class StrangerEnv:
 
     def hold_action(self) -> Float[np.ndarray, " A"]:
         """What keeps the robot where ``reset`` has put it."""
-        action = np.zeros(self.robot.action_size)
-        for column, state in self.robot.drives.items():
-            action[column] = self._now.state[state]
+        # Where targets are sent, state and action name the same numbers in the same order.
+        action = np.zeros(self.robot.action_size) if self._in_motions else self._now.state.copy()
         for gripper in self.robot.grippers:
             action[gripper.action] = gripper.open
         return action

@@ -77,15 +77,14 @@ def _arm_parts(stranger: Stranger, body: JointArm | FreeHand, prefix: str, first
         return parts, pose, [*place, *turn]
     far, most = 2.0 * stranger.size, pi if stranger.rotation == "euler_xyz" else 1.0
     parts = (
-        ActionGroup(place, "absolute", "m", (-far,) * 3, (far,) * 3, drives=columns[:3]),
+        ActionGroup(place, "absolute", "m", (-far,) * 3, (far,) * 3),
         ActionGroup(
             turn,
             "absolute",
             "rad" if most > 1 else "1",
             (-most,) * width,
             (most,) * width,
-            columns[3:],
-            stranger.rotation,
+            rotation=stranger.rotation,
         ),
     )
     return parts, pose, [*place, *turn]
