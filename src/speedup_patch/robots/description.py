@@ -112,7 +112,7 @@ class Robot:
         if driven := sorted(in_poses.intersection(self.drives.values())):
             names = ", ".join(self.state_names[i] for i in driven)
             raise InputError(
-                f"robot {self.name}: {names}: an end-effector pose in the state is not driven; leave `drives` empty there"
+                f"robot {self.name}: {names}: an end-effector pose in the state is not driven; leave drives empty"
             )
         for arm in self.arms:
             if arm.gripper and not self._commands_gripper(arm.gripper.action):
