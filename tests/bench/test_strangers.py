@@ -1,10 +1,13 @@
 """The benchmark of strangers, end to end with networks that were hardly trained, and how its figures are pooled."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
 from speedup_patch.artefacts import read_json
+from speedup_patch.bench import stranger_robots
 from speedup_patch.bench.config import SUITES, BenchConfig
 from speedup_patch.bench.imitation import ChainPosition, ImitationConfig, gather_samples, learn, write_policy
 from speedup_patch.bench.stranger_robots import Recipe
@@ -18,6 +21,7 @@ from speedup_patch.envs.strangers.collecting import collect, demonstrate
 from speedup_patch.errors import InputError
 from speedup_patch.pipeline import TrainingConfig
 from speedup_patch.policies import load_policy
+from speedup_patch.reporting import silent
 from speedup_patch.robots import KinematicChain
 from speedup_patch.scheduler.config import SchedulerConfig
 from speedup_patch.training import LoopConfig
@@ -76,6 +80,19 @@ def test_a_robot_is_made_measured_and_measured_no_second_time(tmp_path) -> None:
     run_strangers(config, "sup bench strangers", recipe=RECIPE)
     assert [path.stat().st_mtime_ns for path in artefacts] == made
     assert sorted(path.read_text() for path in config.work.rglob("episodes.jsonl")) == episodes
+
+
+@pytest.mark.parametrize(("shares", "kept"), [([0.5, 1.0, 0.0], 2), ([0.5, 0.4, 0.6], 3), ([0.5, 0.4, 0.3], 1)])
+def test_more_is_recorded_until_a_policy_is_good_enough_and_the_best_one_stays(
+    tmp_path, monkeypatch, shares: list[float], kept: int
+) -> None:
+    tried = iter(shares)
+    monkeypatch.setattr(stranger_robots, "try_policy", lambda *_: next(tried))
+    env, files = StrangerEnv(PUSHES), (tmp_path / "08.npz", tmp_path / "08.onnx")
+    recipe = replace(RECIPE, demonstrations=(1, 2, 3), imitation=replace(RECIPE.imitation, steps=1))
+    stranger_robots._teach(env, recipe, *files, silent)
+    assert len(read_demonstrations(files[0])) == kept
+    assert sorted(tmp_path.iterdir()) == sorted(files)
 
 
 def row(scheduler: str, success: float, difference: float, speedup: float | None, **more: float) -> dict:
