@@ -224,7 +224,8 @@ def _posed(quaternion: tuple[float, ...]) -> Demonstrations:
 @pytest.mark.parametrize("name", ["data", "data.npz"])
 def test_a_quaternion_of_norm_zero_is_named(tmp_path: Path, name: str) -> None:
     pose = StatePose((0, 1, 2), (3, 4, 5, 6), "quaternion_xyzw")
-    robot = replace(ALOHA, arms=(Arm("only", pose),))
+    undriven = tuple(replace(group, drives=()) for group in ALOHA.actions)
+    robot = replace(ALOHA, actions=undriven, arms=(Arm("only", pose),))
     write_demonstrations(_posed((0.0, 0.0, 0.0, 0.0)), tmp_path / name)
     message = r"arm 'only' \(column '.*state.*'.*\) has norm zero in episode 1, row 2; it must have norm one"
     with pytest.raises(InputError, match=message):

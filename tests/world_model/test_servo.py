@@ -118,8 +118,9 @@ def test_a_joint_that_never_moves_can_be_fitted() -> None:
 
 def test_robots_without_servos_are_refused_with_the_reason() -> None:
     assert why_no_servo(ALOHA) is None
-    told = replace(SMALL_ARM, arms=(Arm("arm", StatePose((0, 1, 2), (0, 1, 2), "axis_angle")),))
-    assert why_no_servo(told) == "the pose of arm 'arm' is read from the state, not computed from its joints"
+    undriven = tuple(replace(group, drives=()) for group in SMALL_ARM.actions)
+    posed = replace(SMALL_ARM, actions=undriven, arms=(Arm("arm", StatePose((0, 1, 2), (0, 1, 2), "axis_angle")),))
+    assert why_no_servo(posed) == "the pose of arm 'arm' is read from the state, not computed from its joints"
     free = replace(SMALL_ARM, actions=(replace(SMALL_ARM.actions[0], drives=()), SMALL_ARM.actions[1]))
     assert why_no_servo(free) == "no action is the target of shoulder, elbow"
     with pytest.raises(InputError, match="'small_arm' cannot have a servo world model: no action is the target"):

@@ -35,7 +35,7 @@ class Part:
     episodes: int = 100
     """Episodes per scheduler, where the caller does not say how many."""
     development: bool = False
-    """Whether numbers are chosen by it, so that it must not see evaluation scenes."""
+    """Whether numbers or rules are chosen by it, so that it must not see evaluation scenes."""
 
     def settled(self, config: BenchConfig) -> BenchConfig:
         """The configuration with the episodes that this part runs."""
@@ -56,7 +56,7 @@ PARTS = {
     "violations": Part(violations.measure, violations.LAYOUT),
     "counterfactual": Part(counterfactual.measure, counterfactual.LAYOUT),
     "phases": Part(phases.measure, phases.LAYOUT),
-    "ablation": Part(ablation.measure, ablation.LAYOUT),
+    "ablation": Part(ablation.measure, ablation.LAYOUT, development=True),
 }
 
 
