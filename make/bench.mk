@@ -38,4 +38,9 @@ bench-aloha-paper: $(READY)  ## Make the paper's rows on ALOHA: tolerances on 10
 bench-ablation: $(READY)  ## Measure what each rule of the default is worth on ALOHA: 1,000 paired seeds per task; run bench-aloha first
 	$(BIN)/sup bench aloha --parts ablation --episodes 1000 --work $(BENCH) --out benchmarks/results/ablation_aloha $(BENCH_ABLATION)
 
-.PHONY: bench-aloha bench-aloha-paper bench-ablation
+bench-strangers: $(READY)  ## Measure robots that nobody tuned for (docs/strangers.md), and tell `sup check` what came of its figures
+	$(BIN)/sup bench strangers --robots 0-15 --seed 50000
+	$(BIN)/sup bench strangers --robots 16-31
+	$(BIN)/python benchmarks/known_outcomes.py
+
+.PHONY: bench-aloha bench-aloha-paper bench-ablation bench-strangers
