@@ -20,6 +20,7 @@ from speedup_patch.envs.strangers import STRANGERS, Stranger, draw_stranger
 from speedup_patch.envs.strangers.spec import GROUP
 from speedup_patch.errors import InputError
 from speedup_patch.evaluation.run import content_digest
+from speedup_patch.known_outcomes import LOSS
 from speedup_patch.reporting import Report, silent
 from speedup_patch.runtime.patch_folder import load_patch
 
@@ -29,8 +30,6 @@ EPISODES = 100
 """Per scheduler, where the caller does not say."""
 LEAST_BASE = 0.95
 """Success that the unpatched policy must have for a robot's figures to mean anything."""
-LOSS = 0.05
-"""Success that a robot may lose against base before it counts as having lost."""
 CALM = 0.01
 """Share of violating choices up to which `sup check` is taken to promise that nothing happens."""
 RESAMPLES = 2000

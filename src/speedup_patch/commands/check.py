@@ -33,6 +33,7 @@ def check(
         json: Print one JSON document instead of text.
     """
     from speedup_patch.check import check_patch
+    from speedup_patch.known_outcomes import outcome_lines, outcomes_like, predicted_violating, read_outcomes
     from speedup_patch.runtime.patch_folder import load_patch
     from speedup_patch.tables import check_lines, check_table
 
@@ -46,11 +47,12 @@ def check(
     read = _as_trained(reading, loaded.provenance).read(datasets, loaded.robot)
     refuse_other_rate(loaded.robot, read, patch)
     found = check_patch(loaded, read.demonstrations)
+    known = outcomes_like(predicted_violating(found), *read_outcomes())
     if json:
-        print_json({**asdict(found), "left_out": left_out_json(read)})
+        print_json({**asdict(found), "outcomes_of_such_figures": asdict(known), "left_out": left_out_json(read)})
         return
     terminal().print(check_table(found))
-    for line in check_lines(found):
+    for line in (*check_lines(found), *outcome_lines(known)):
         print(line)
 
 
