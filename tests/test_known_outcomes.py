@@ -36,14 +36,15 @@ def test_robots_with_figures_no_worse_are_counted(violating, robots, lost, chang
 def test_where_no_robot_had_such_figures_all_are():
     known = outcomes_like(0.0, 100, SOME[1:])
     assert (known.robots, known.of, known.violating) == (2, 2, 0.10)
+    assert "none had figures as good" in outcome_lines(known)[0]
 
 
 def test_the_words_name_how_many_lost():
     (line,) = outcome_lines(outcomes_like(0.5, 100, SOME))
-    assert "3 of 3" in line
-    assert "1 lost more than 5 points" in line
+    assert "3 had figures no worse" in line
+    assert "1 of 3 lost more than 5 points" in line
     assert "-11.7 points" in line
-    assert "65% of the predicted speedup" in line
+    assert "65% of the predicted one" in line
 
 
 def test_what_the_package_says_is_what_the_committed_table_says():

@@ -39,8 +39,10 @@ class Outcome:
 
 @dataclass(frozen=True)
 class OutcomesLike:
-    """The robots whose figures were no worse than those of a patch."""
+    """The robots whose figures were no worse than those of a patch; all of them where there is none."""
 
+    as_good: bool
+    """Whether there is one."""
     robots: int
     of: int
     """How many robots were measured."""
@@ -52,7 +54,7 @@ class OutcomesLike:
     success_change: float
     """Mean over the robots."""
     speedup_share: float | None
-    """Median of the speedup that happened, as a share of the one predicted."""
+    """Median over the robots that solved an episode: the speedup that happened, as a share of the one predicted."""
 
 
 @cache
@@ -71,9 +73,11 @@ def predicted_violating(check: PatchCheck) -> float:
 def outcomes_like(violating: float, episodes: int, outcomes: Sequence[Outcome]) -> OutcomesLike:
     """What happened on the robots of which at most this share of choices was predicted to violate; on all of them where
     there is none."""
-    alike = [outcome for outcome in outcomes if outcome.predicted_violating <= violating] or list(outcomes)
+    as_good = [outcome for outcome in outcomes if outcome.predicted_violating <= violating]
+    alike = as_good or list(outcomes)
     shares = [outcome.speedup / outcome.predicted_speedup for outcome in alike if outcome.speedup is not None]
     return OutcomesLike(
+        as_good=bool(as_good),
         robots=len(alike),
         of=len(outcomes),
         episodes=episodes,
@@ -86,13 +90,15 @@ def outcomes_like(violating: float, episodes: int, outcomes: Sequence[Outcome]) 
 
 def outcome_lines(known: OutcomesLike) -> list[str]:
     """The same in words."""
+    alike = f"{known.robots} had figures no worse than these" if known.as_good else "none had figures as good as these"
     speed = ""
     if known.speedup_share is not None:
-        speed = f"; half of them got less than {known.speedup_share:.0%} of the predicted speedup"
+        speed = (
+            f" The median speedup of those that solved an episode was {known.speedup_share:.0%} of the predicted one."
+        )
     return [
-        "These are figures of a model, not of the robot. What came of such figures in closed loop: of "
-        f"{known.robots} of {known.of} simulated robots that nobody tuned for (at most {known.violating:.1%} of "
-        f"choices violating, {known.episodes} episodes each), {known.lost} lost more than {LOSS * 100:.0f} points of "
-        f"success, {known.success_change * 100:+.1f} points on the mean{speed}. Try it on your robot before you trust "
+        f"These are figures of a model. Of {known.of} simulated robots that nobody tuned for, {alike}. In closed loop, "
+        f"{known.episodes} episodes each, {known.lost} of {known.robots} lost more than {LOSS * 100:.0f} points of "
+        f"success, {known.success_change * 100:+.1f} points on the mean.{speed} Try it on your robot before you trust "
         "it."
     ]
